@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.cli import reproduce
+from hf_paraphrase.cli import compare
 from hf_paraphrase.released import RELEASED
 from hf_paraphrase.serving.served_model import load_served_model
 from tests.cli.runner import run
@@ -89,7 +89,7 @@ def test_a_student_who_trains_on_own_pairs(folder: Path, capsys: pytest.CaptureF
 def test_a_researcher_who_reproduces_a_table(
     folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(reproduce.TABLES, "tiny", make_table())
+    monkeypatch.setitem(compare.TABLES, "tiny", make_table())
     assert run("reproduce", "tiny", "--seeds", 1, "--output-dir", "runs/tiny") == 0
     printed = capsys.readouterr()
     assert "claimed: with attention > without in bleu_4" in printed.out

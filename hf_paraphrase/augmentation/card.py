@@ -27,34 +27,32 @@ def make_augmentation_card(
     files: Mapping[str, str] = MappingProxyType({"train": "data/train-*.parquet"}),
     sections: Mapping[str, tuple[str, str, dict[str, str]]] = MappingProxyType({}),
 ) -> str:
-    """Write the card.
+    """Write the card of the dataset `title`.
 
     Args:
         asked: What was asked.
         counts: What became of the rows.
         title: Name of the dataset.
-        files: Of each split.
+        files: Those of each split.
         sections: Further ones: the heads of two columns, and their rows.
     """
+    data_files = [{"split": split, "path": path} for split, path in files.items()]
     data = DatasetCardData(
         pretty_name=title,
         task_categories=["text-generation"],
         tags=["paraphrase", "synthetic", "hf_paraphrase"],
-        configs=[
-            {"config_name": "default", "data_files": [{"split": split, "path": path} for split, path in files.items()]}
-        ],
+        configs=[{"config_name": "default", "data_files": data_files}],
     )
-    # Where things are on this machine is nobody else's.
-    settings: dict[str, Any] = {"input": Path(asked.input).name if Path(asked.input).exists() else asked.input}
-    settings |= {"model": Path(asked.model).name if Path(asked.model).exists() else asked.model}
-    settings |= {"column": asked.column, "n": asked.n, "tasks": asked.tasks, **asked.options}
+    settings: dict[str, Any] = {name: getattr(asked, name) for name in ("input", "model", "column", "n", "tasks")}
+    for name in ("input", "model"):  # where things are on this machine is nobody else's
+        settings[name] = Path(settings[name]).name if Path(settings[name]).exists() else settings[name]
+    settings |= asked.options
     others = {name: getattr(asked, name) for name in ("keep_columns", "split", "backend")}
     settings |= {name: value for name, value in others.items() if value is not None}
-    with_any = counts["rows"] - counts["without"] - counts["failed"]
     totals = {
         "source rows": counts["rows"],
         "paraphrases": counts["paraphrases"],
-        "source rows with a paraphrase": with_any,
+        "source rows with a paraphrase": counts["rows"] - counts["without"] - counts["failed"],
         "source rows of which no candidate passed": counts["without"],
         "source rows that failed": counts["failed"],
     }

@@ -42,12 +42,7 @@ class ProcessExecutor(LocalPipelineExecutor):
     """
 
     def run(self) -> None:
-        """Run the tasks that are not done.
-
-        Raises:
-            AugmentationError: Some could not be finished; the others are.
-            InputError: Something that the user can mend.
-        """
+        """Run the tasks that are not done; AugmentationError if some fail, InputError if a user can mend it."""
         ranks = self.get_incomplete_ranks()
         failures: list[BaseException] = []
         done = self.world_size - len(ranks)
@@ -129,10 +124,10 @@ def make_executor(
     logging_dir: DataFolder,
     options: Mapping[str, Any] | None = None,
 ) -> PipelineExecutor:
-    """Make what runs the tasks.
+    """Make what runs the tasks, one of `EXECUTORS`.
 
     Args:
-        name: Out of `EXECUTORS`.
+        name: Which.
         pipeline: The steps of a task.
         tasks: How many there are.
         workers: How many run at a time.
@@ -143,9 +138,10 @@ def make_executor(
         InputError: There is no such executor or option, one is missing, or Slurm or Ray is not installed.
     """
     check_executor(name, options or {})
-    return EXECUTORS[name](
-        list(pipeline), tasks=tasks, workers=workers, logging_dir=logging_dir, **{**_defaults(name), **(options or {})}
-    )
+    # Jobs start in the environment of whoever submits them.
+    usual = {"job_name": "augment", "qos": None} if name == "slurm" else {}
+    where = {"tasks": tasks, "workers": workers, "logging_dir": logging_dir}
+    return EXECUTORS[name](list(pipeline), **where, **{**usual, **(options or {})})
 
 
 def check_executor(name: str, options: Mapping[str, Any]) -> None:
@@ -163,8 +159,3 @@ def check_executor(name: str, options: Mapping[str, Any]) -> None:
         raise InputError("the executor slurm submits jobs with sbatch, which is not here: start this where it is")
     if name == "ray" and find_spec("ray") is None:
         raise InputError("the executor ray needs Ray; install it with: pip install ray")
-
-
-def _defaults(name: str) -> dict[str, Any]:
-    # Jobs start in the environment of whoever submits them.
-    return {"job_name": "augment", "qos": None} if name == "slurm" else {}

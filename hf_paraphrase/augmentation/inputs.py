@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from xxhash import xxh3_64
 
-from ..common.arrow_tables import find_schema, read_tables
+from ..common.arrow_tables import find_schema, is_text, read_tables
 from ..common.text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
@@ -55,18 +55,17 @@ def open_source(path: str, column: str, keep_columns: Sequence[str] | None = Non
     if Path(path).exists():
         if split is not None:
             raise InputError(f"--split is for corpora and the Hub; {path} has files")
-        return _open_files(_find_files(Path(path)), column, keep_columns)
+        if Path(path).is_file() and table_kind(path) is None:
+            raise InputError(f"{path} is not a file that ends in {ENDINGS}")
+        files = find_tables(Path(path)) if Path(path).is_dir() else [Path(path)]
+        return _open_files(files, column, keep_columns)
     if table_kind(path) is not None:
         raise InputError(f"there is no file {path}")
     return _open_dataset(path, column, keep_columns, split or "train")
 
 
 def write_rows(source: Source, path: Path) -> int:
-    """Write the rows to one Parquet file, and count them.
-
-    Raises:
-        InputError: A row cannot be read, or the input is empty.
-    """
+    """Write the rows to one Parquet file, and count them; InputError where one cannot be read, or there is none."""
     rows = 0
     with pq.ParquetWriter(path, source.schema) as writer:
         for table in source.tables():
@@ -90,14 +89,6 @@ def digest(path: str) -> str | None:
                 while block := opened.read(2**20):
                     hashed.update(block)
     return hashed.hexdigest()
-
-
-def _find_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return find_tables(path)
-    if table_kind(path) is None:
-        raise InputError(f"{path} is not a file that ends in {ENDINGS}")
-    return [path]
 
 
 def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | None) -> Source:
@@ -129,7 +120,8 @@ def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, sp
         rows = splits[split]
     schema = rows.features.arrow_schema
     kept = check_columns(column, keep_columns, schema.names, path)
-    _check_text(schema, column, path)
+    if not is_text(schema.field(column).type):
+        raise InputError(f"{path}: `{column}` has {schema.field(column).type}, not text")
     schema = _with_source_id(pa.schema([schema.field(name) for name in kept], schema.metadata))
 
     def tables() -> Iterator[pa.Table]:
@@ -146,13 +138,6 @@ def _with_source_id(schema: pa.Schema) -> pa.Schema:
     """With what `datasets` knows, such as the names of classes, and without what other libraries have noted."""
     named = datasets.Features.from_arrow_schema(schema)
     return datasets.Features({**named, SOURCE_ID: datasets.Value("string")}).arrow_schema
-
-
-def _check_text(schema: pa.Schema, column: str, where: str) -> None:
-    if column in schema.names:
-        kind = schema.field(column).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-            raise InputError(f"{where}: `{column}` has {kind}, not text")
 
 
 def _conform(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:

@@ -82,16 +82,12 @@ class RowParaphraser:
         return self.batch_size * BATCHES_AT_ONCE
 
     def __call__(self, texts: Sequence[str | None]) -> list[Outcome]:
-        """Paraphrase texts.
-
-        Args:
-            texts: The text of each row; None if missing.
-
-        Returns:
-            An outcome of each, in order.
-        """
+        """An outcome of each text, in order; a missing text is None."""
         outcomes = [Outcome([], {}, "the text is blank") for _ in texts]
-        worded = sorted((place for place, text in enumerate(texts) if text and text.strip()), key=_length_of(texts))
+        worded = sorted(
+            (place for place, text in enumerate(texts) if text and text.strip()),
+            key=lambda place: (len(texts[place] or ""), place),
+        )
         for start in range(0, len(worded), self.batch_size):
             places = worded[start : start + self.batch_size]
             found = self._try([str(texts[place]) for place in places])
@@ -114,18 +110,13 @@ class RowParaphraser:
             if self.paraphraser.writer.device.type == "cuda":
                 torch.cuda.synchronize()  # fails again where the GPU has failed for good
             if len(texts) == 1:
-                return [Outcome([], {}, _describe(error))]
+                message = " ".join(f"{type(error).__name__}: {error}".split())
+                return [Outcome([], {}, message[:LONGEST_ERROR])]
             return [outcome for text in texts for outcome in self._try([text])]
 
 
 def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """A row for each paraphrase; of a source without any, one that says why.
-
-    Args:
-        values: The columns of the source that are kept.
-        source_id: Where the source stands.
-        outcome: What became of it.
-    """
+    """A row for each paraphrase of the source `source_id`, beside its `values`; without any, one that says why."""
     empty = dict.fromkeys(ADDED)
     for rank, one in enumerate(outcome.paraphrases, start=1):
         scores = {"score": one.score, "adequacy": one.adequacy, "fluency": one.fluency, "novelty": one.novelty}
@@ -152,16 +143,13 @@ def count_outcome(counts: Counter[str], outcome: Outcome) -> None:
 
 
 def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequence[str], where: str) -> list[str]:
-    """The columns of the source that the result has, `column` among them.
+    """The columns of the source that the result has, `column` with the text among them.
 
     Args:
         column: That with the text.
         keep_columns: The others that are kept; None for all.
         there: Those that there are.
-        where: Where they come from, for error messages.
-
-    Raises:
-        InputError: One is missing, or has the name of one that is added.
+        where: Where they come from, for the InputError where one is missing, or has the name of one that is added.
     """
     for name in (column, *(keep_columns or ())):
         if name not in there:
@@ -173,10 +161,6 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
             "(`keep_columns`) without it"
         )
     return kept
-
-
-def _length_of(texts: Sequence[str | None]) -> Any:
-    return lambda place: (len(texts[place] or ""), place)
 
 
 def _sort_out(group: list[Paraphrase]) -> Outcome:
@@ -192,8 +176,3 @@ def _kind_of(reason: str) -> str:
     if reason.startswith("is the same as "):
         return "is the same as another"
     return re.sub(r" [\d.]+ is below ", " is below ", reason)
-
-
-def _describe(error: BaseException) -> str:
-    message = " ".join(f"{type(error).__name__}: {error}".split())
-    return message[:LONGEST_ERROR]

@@ -29,10 +29,18 @@ from ..hub.push import create_dataset
 from ..released import find_checkpoint
 from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
-from .folders import clean_up, whole_in_folder, write_in_folder
 from .inputs import SOURCE_ID, digest, open_source, write_rows
 from .outcomes import RowParaphraser
-from .steps import ParaphraseStep, RowReader, ShardWriter, name_shard, read_counts
+from .steps import (
+    ParaphraseStep,
+    RowReader,
+    ShardWriter,
+    clean_up,
+    name_shard,
+    read_counts,
+    whole_in_folder,
+    write_in_folder,
+)
 
 __all__ = ["Augmentation", "find_state", "run_augmentation"]
 
@@ -69,6 +77,11 @@ class Augmentation:
     prompt: str | None = None
     dtype: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """How the model is loaded."""
+        return {"backend": self.backend, "prompt": self.prompt, "dtype": self.dtype}
 
     def describe(self) -> dict[str, Any]:
         """All fields, with digests of the input and the model if they are local."""
@@ -150,9 +163,7 @@ def _do_missing(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(
-            asked.model, asked.backend, trust_remote_code, asked.prompt, asked.dtype, n=asked.n, **asked.options
-        ),
+        ParaphraseStep(asked.model, trust_remote_code=trust_remote_code, **asked.loading, n=asked.n, **asked.options),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make(pipeline, tasks)
@@ -164,8 +175,7 @@ def _do_missing(
 def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
     """Read the input and save the settings on the first run; later, check that they have not changed.
 
-    Raises:
-        InputError: The output was begun with other settings, or is another's.
+    InputError says that the output was begun with other settings, or is another's.
     """
     if not trust_remote_code and Path(asked.model).is_dir():
         check_links(Path(asked.model))  # before all of it is read
@@ -180,12 +190,7 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
     if output.isdir("data") and output.list_files("data"):
         raise InputError(f"{output.resolve_paths('data')} has files already, of another origin; give another --output")
     paraphraser = Paraphraser.from_pretrained(
-        asked.model,
-        trust_remote_code=trust_remote_code,
-        device="cpu",
-        backend=asked.backend,
-        prompt=asked.prompt,
-        dtype=asked.dtype,
+        asked.model, trust_remote_code=trust_remote_code, device="cpu", **asked.loading
     )
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
     source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)

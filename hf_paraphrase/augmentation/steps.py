@@ -1,44 +1,44 @@
-"""The steps of an augmentation, for any pipeline of datatrove."""
+"""The steps of an augmentation, for any pipeline of datatrove; their files appear whole or not at all."""
 
 from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from datasets import Features
 from datatrove.data import Document, DocumentsPipeline
-from datatrove.io import DataFolderLike, get_datafolder
+from datatrove.io import DataFolder, DataFolderLike, get_datafolder
 from datatrove.pipeline.base import PipelineStep
 
+from ..common.files import publish
+from ..common.hub_access import retry
 from ..common.text_tables import ROWS_AT_ONCE
 from ..generation.paraphraser import Paraphraser
 from ..retrieval import ParaphraseRetriever
-from .folders import whole_in_folder
 from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
 
-__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "name_shard", "read_counts"]
+__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "clean_up", "name_shard", "read_counts"]
+__all__ += ["whole_in_folder", "write_in_folder"]
 
 # Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
 OUTCOME, COUNTS = "outcome", b"augmentation"
 
 
 class RowReader(PipelineStep):
-    """Reads one task's equal, consecutive share of the rows of a Parquet file.
-
-    Args:
-        folder: Where the file is.
-        name: Its name; every row has a `source_id`.
-        column: Where the text is.
-    """
+    """Reads one task's equal, consecutive share of the rows of a Parquet file, in which each has a `source_id`."""
 
     name = "Rows"
     type = "READER"
@@ -90,13 +90,14 @@ class ParaphraseStep(PipelineStep):
         **options: Any,
     ):
         super().__init__()
-        self.model, self.backend, self.prompt, self.options = model, backend, prompt, options
-        self.trust_remote_code, self.dtype = trust_remote_code, dtype
+        self.model, self.options = model, options
+        self.loading = {"backend": backend, "trust_remote_code": trust_remote_code, "prompt": prompt, "dtype": dtype}
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in order."""
-        named = str(self.model), find_device(), self.backend, self.trust_remote_code, self.prompt, self.dtype
-        model = self.model if isinstance(self.model, Paraphraser) else load_once(*named)
+        model = self.model
+        if not isinstance(model, Paraphraser):
+            model = load_once(str(model), device=find_device(), **self.loading)
         ask = RowParaphraser(model, **self.options)
         for documents in _groups(data, ask.rows_at_once):
             with self.track_time("batch"):
@@ -207,13 +208,9 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(
-    model: str, device: str, backend: str | None, trust_remote_code: bool, prompt: str | None, dtype: str | None
-) -> Paraphraser:
+def load_once(model: str, **loading: Any) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(
-        model, device=device, trust_remote_code=trust_remote_code, backend=backend, prompt=prompt, dtype=dtype
-    )
+    return Paraphraser.from_pretrained(model, **loading)
 
 
 @cache
@@ -233,3 +230,40 @@ def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]
     documents = iter(documents)
     while group := list(islice(documents, size)):
         yield group
+
+
+@contextmanager
+def whole_in_folder(folder: DataFolder, name: str) -> Iterator[Path]:
+    """Write a file to a folder, here or where fsspec reaches, atomically even when several processes write it.
+
+    Yields where to write it. As the `with` block ends, unless by an error, it is put in its place: on this machine by
+    being renamed, after it is flushed to the disk, and elsewhere as one upload.
+    """
+    if not folder.is_local():
+        with tempfile.TemporaryDirectory() as workplace:
+            path = Path(workplace) / "whole"
+            yield path
+            retry(lambda: folder.put_file(str(path), name))
+        return
+    path = Path(folder.resolve_paths(name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own: a task that another machine was thought to have lost may still be written there.
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        yield temporary
+        publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_in_folder(folder: DataFolder, name: str, text: str) -> None:
+    """Write a UTF-8 text file atomically."""
+    with whole_in_folder(folder, name) as path:
+        path.write_text(text, encoding="utf-8")
+
+
+def clean_up(folder: DataFolder, name: str) -> None:
+    """Remove what killed processes have left in a folder of a folder, which they do on this machine alone."""
+    if folder.is_local():
+        for path in Path(folder.resolve_paths(name)).glob(".*.part"):
+            path.unlink(missing_ok=True)

@@ -17,25 +17,7 @@ import typer
 from .. import __version__
 from ..errors import InputError
 from ..trust import refuse_to_ask
-from . import (  # noqa: F401 (each makes its verbs known)
-    augment,
-    compare,
-    datasets,
-    demo,
-    distill,
-    document,
-    evaluate,
-    explain,
-    hub,
-    mine,
-    paraphrase,
-    rating,
-    recipes,
-    reproduce,
-    retriever,
-    serve,
-    train,
-)
+from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, serve, train  # noqa: F401
 from .terminal import echo, print_logs_safely
 from .verbs import make_app
 
@@ -102,10 +84,7 @@ app = make_app(
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit.
-
-    Args:
-        args: Arguments without the program's name; None for those of the process.
+    """Run the command line, that of the process or `args` without the program's name, and exit.
 
     Exits with 2 and one line on standard error for mistakes that the user can fix, and with 128 + the signal's
     number where training was interrupted.
@@ -113,7 +92,9 @@ def main(args: list[str] | None = None) -> None:
     from ..training.run import TrainingInterrupted
 
     print_logs_safely()
-    _spare_the_collector()
+    # Saves two CPU seconds: the imports make a million objects that stay, and each collection visits all of them.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     try:
         with _no_questions():
             sys.exit(app(args, prog_name="hf-paraphrase", standalone_mode=False) or 0)
@@ -129,18 +110,13 @@ def main(args: list[str] | None = None) -> None:
     except (InputError, OSError) as error:
         _fail(str(error))
     except ValueError as error:
-        if not _raised_by(error).startswith(FOREIGN_CHECKS):
+        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+        if not frame.f_globals["__name__"].startswith(FOREIGN_CHECKS):
             raise
         _fail(str(error))
     except TrainingInterrupted as interruption:
         echo(str(interruption), err=True)
         sys.exit(interruption.exit_code)
-
-
-def _spare_the_collector() -> None:
-    """Save two CPU seconds: the imports make a million objects that stay, and each collection visits all of them."""
-    gc.set_threshold(50_000)
-    atexit.register(gc.freeze)
 
 
 @contextmanager
@@ -151,12 +127,6 @@ def _no_questions() -> Iterator[None]:
         yield
     finally:
         builtins.input = ask
-
-
-def _raised_by(error: Exception) -> str:
-    """The module that raised an error."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_globals["__name__"]
 
 
 def _fail(message: str) -> None:

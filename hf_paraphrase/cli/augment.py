@@ -1,9 +1,9 @@
-"""The command `hf-paraphrase augment`. Heavy imports are inside it."""
+"""The commands that paraphrase a corpus, and distil a model with it. Heavy imports are inside them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,41 +12,30 @@ import typer
 from ..common.fields import option
 from ..errors import InputError
 from ..installation import require
-from .options import (
-    DEFAULT_MODEL,
-    PassingOptions,
-    WriterOptions,
-    max_source_length_option,
-    parse_pairs,
-    split_names,
-)
+from ..released import RELEASED
+from .options import PassingOptions, WriterOptions, max_source_length_option, pairs_option, split_names
 from .terminal import echo
-from .verbs import verb
+from .train import parse_overrides
+from .verbs import Verb, verb
 
 if TYPE_CHECKING:
     from ..augmentation.run import Augmentation
 
-__all__ = ["Augment", "AugmentationOptions"]
-
-# Fields that are arguments of a `Paraphraser`'s call.
-OF_A_PARAPHRASER = (
-    "min_adequacy",
-    "min_fluency",
-    "min_novelty",
-    "diversity",
-    "keep",
-    "decoding",
-    "num_candidates",
-    "max_new_tokens",
-    "seed",
-    "batch_size",
-    "max_source_length",
-    "strength",
-)
+__all__ = ["Augment", "Distill"]
 
 
-@dataclass(kw_only=True)
-class AugmentationOptions(WriterOptions, PassingOptions):
+class RowOptions(Verb):
+    """Further arguments of a `Paraphraser`'s call."""
+
+    decoding: str | None = option("Decoding method: beam, diverse_beam, dips, sample or noise.", None)
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    max_new_tokens: int | None = option("Maximum length of a candidate, in tokens.", None, least=1)
+    seed: int | None = option("Random seed; rows are independent of each other.", None)
+    batch_size: int = option("Batch size, in rows.", 16, least=1)
+    max_source_length: int | None = max_source_length_option()
+
+
+class AugmentationOptions(WriterOptions, PassingOptions, RowOptions):
     """Texts, the model that paraphrases them, and where it runs."""
 
     input: str = option(
@@ -54,7 +43,7 @@ class AugmentationOptions(WriterOptions, PassingOptions):
         "`hf-paraphrase datasets list`, or owner/name of the Hub.",
         positional=True,
     )
-    model: str = option("Checkpoint folder or Hub repository of the model that writes.", DEFAULT_MODEL)
+    model: str = option("Checkpoint folder or Hub repository of the model that writes.", RELEASED)
     column: str = option("Its column with the text.")
     output: str = option("Folder, or where fsspec reaches, such as hf://datasets/you/yours.")
     n: int = option("Maximum number of paraphrases per row.", 3, least=1, flag="-n")
@@ -65,48 +54,25 @@ class AugmentationOptions(WriterOptions, PassingOptions):
     tasks: int = option("Parts of the work, one Parquet file each; a killed part starts again.", 64, least=1)
     workers: int = option("Tasks that run at the same time, each with its own copy of the model.", 1, least=1)
     executor: str = option("Where the tasks run: local, slurm or ray.", "local")
-    executor_option: dict[str, Any] = option(
-        "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable.",
-        factory=dict,
-        metavar="KEY=VALUE",
-        read=parse_pairs,
-        many=True,
+    executor_option: dict[str, Any] = pairs_option(
+        "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable."
     )
     logging_dir: str | None = option(
         "Where what is done is noted, within reach of all machines.  [default: .augment in the output folder, or the "
         "cache where the output is elsewhere]",
         None,
     )
-    decoding: str | None = option("Decoding method: beam, diverse_beam, dips, sample or noise.", None)
-    num_candidates: int | None = option("Candidates per text.", None, least=1)
-    max_new_tokens: int | None = option("Maximum length of a candidate, in tokens.", None, least=1)
-    seed: int | None = option("Random seed; rows are independent of each other.", None)
-    batch_size: int = option("Batch size, in rows.", 16, least=1)
-    max_source_length: int | None = max_source_length_option()
-    paraphraser_option: dict[str, Any] = option(
-        "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable.",
-        factory=dict,
-        metavar="KEY=VALUE",
-        read=parse_pairs,
-        many=True,
+    paraphraser_option: dict[str, Any] = pairs_option(
+        "Further argument of a Paraphraser's call, such as adequacy=embedding or num_beams=8; repeatable."
     )
-
-    def check_installed(self) -> None:
-        """Raise InputError where datatrove is missing."""
-        require("datatrove", "augmentation", "augment")
 
     def make_augmentation(self) -> Augmentation:
         """The settings that determine the rows."""
+        require("datatrove", "augmentation", "augment")
         from ..augmentation.run import Augmentation
 
-        given = {name: getattr(self, name) for name in OF_A_PARAPHRASER if getattr(self, name) is not None}
-        if self.keep_file:
-            from ..generation.protected_text import DEFAULT_KEEP, check_keep
-
-            # Jobs elsewhere may not see the file.
-            terms = [f'"{term}"' for term in check_keep(self.keep_file)]
-            given["keep"] = [*given.get("keep", DEFAULT_KEEP), *terms]
-        return self.call(Augmentation, options={**given, **self.paraphraser_option})
+        options = self.call_options(PassingOptions, RowOptions) | self.paraphraser_option
+        return self.call(Augmentation, options=options)
 
 
 @verb("augment")
@@ -137,19 +103,24 @@ class Augment(AugmentationOptions):
 
     def run(self) -> Counter[str] | None:
         """Run or resume, and return the counts of the rows; None where jobs were submitted."""
-        self.check_installed()
+        asked = self.make_augmentation()
         if self.push_to_hub:
-            check_push(self.output, self.hub_dataset_id)
+            from ..hub.push import check_access
+
+            if "://" in self.output:
+                raise InputError(
+                    "--push-to-hub shares a folder of this machine; what goes to hf:// is on the Hub already"
+                )
+            check_access(self.repo_id)
         from ..augmentation.run import run_augmentation
 
         try:
-            return self.call(run_augmentation, asked=self.make_augmentation(), executor_options=self.executor_option)
+            return self.call(run_augmentation, asked=asked, executor_options=self.executor_option)
         except KeyboardInterrupt:
             echo("interrupted; the same command does what is missing", err=True)
             raise typer.Exit(130) from None
 
     def show(self, counts: Counter[str] | None) -> None:
-        """Print the counts, and push the rows if asked to."""
         if counts is None:
             echo("jobs are submitted; the same command, when they are done, does what is missing or writes the card")
             return
@@ -162,14 +133,69 @@ class Augment(AugmentationOptions):
         if self.push_to_hub:
             from ..hub.push import push_folder
 
-            name = self.hub_dataset_id or Path(self.output).resolve().name
-            echo(push_folder(self.output, name, private=self.hub_private_repo))
+            echo(push_folder(self.output, self.repo_id, private=self.hub_private_repo))
+
+    @property
+    def repo_id(self) -> str:
+        """Where the rows are pushed to."""
+        return self.hub_dataset_id or Path(self.output).resolve().name
 
 
-def check_push(output: str, repo_id: str | None) -> None:
-    """Refuse a push that would fail, before hours of work."""
-    from ..hub.push import check_access
+@verb("distill")
+class Distill(AugmentationOptions):
+    """Distil a language model into a small fast one.
 
-    if "://" in output:
-        raise InputError("--push-to-hub shares a folder of this machine; what goes to hf:// is on the Hub already")
-    check_access(repo_id or Path(output).resolve().name)
+    \b
+    hf-paraphrase distill sentences/ --column text --teacher HuggingFaceTB/SmolLM2-135M-Instruct \\
+        --recipe transformer-open --output-dir runs/student --data-dir data/open
+    hf-paraphrase distill texts.csv --column text --teacher llama3.2 --backend http://localhost:11434/v1 \\
+        --recipe residual-lstm-synthetic --no-baseline --output-dir runs/student
+
+    The teacher paraphrases every text, as `augment` does; what passes becomes a corpus with a card, on which the
+    recipe's model is trained. The table puts the teacher, the student and the same recipe without distillation side
+    by side. After any interruption the same command resumes. Fields of the recipe are overridden by --field value.
+    """
+
+    context_settings = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+    model: str = option("Checkpoint folder, .gguf file or Hub repository that writes.", flag="--teacher")
+    output: str = option("Folder for the candidates, the corpus, the student and the table.", flag="--output-dir")
+    recipe: str = option("The student's: one of `hf-paraphrase recipes`, or a folder.")
+    held_out: float = option("Share of the texts for validation, and as much for test.", 0.05, above=0, below=0.5)
+    encoder: str | None = option(
+        "Sentence encoder whose cosine is the adequacy of the table.  [default: the round trip by the model of the "
+        "package]",
+        None,
+    )
+    most_tested: int = option("Maximum number of texts in the table.", 1000, least=1)
+    likeliest: int | None = option(
+        "Learn of each text only so many paraphrases, the likeliest by the teacher.  [default: all that pass]",
+        None,
+        least=1,
+    )
+    teacher_licence: str | None = option("Its licence, and what it says of outputs.  [default: its card's]", None)
+    baseline: bool = option("Also train the recipe without distillation.", True, flag="--baseline/--no-baseline")
+    data_dir: Path | None = option("Folder with the files of the recipe's own corpus.", None)
+    overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
+
+    def run(self) -> list[dict[str, Any]] | None:
+        """Run or resume, and return the table; None where jobs were submitted."""
+        texts = self.make_augmentation()
+        if "://" in self.output:
+            raise InputError("--output-dir is a folder of this machine")
+        from ..distillation import Distillation, run_distillation
+        from ..training.recipe import load_recipe
+
+        recipe = load_recipe(self.recipe).override(self.overrides)
+        asked = self.call(Distillation, texts=texts, recipe=recipe)
+        where = {name: getattr(self, name) for name in ("workers", "executor", "logging_dir")}
+        where["executor_options"] = self.executor_option
+        return self.call(run_distillation, asked=asked, output_dir=self.output, **where)
+
+    def show(self, result: Sequence[dict[str, Any]] | None) -> None:
+        if result is None:
+            echo("jobs are submitted; the same command, when they are done, goes on")
+            return
+        from ..distillation import TABLE_FILE
+
+        echo((Path(self.output) / TABLE_FILE).read_text(encoding="utf-8"))

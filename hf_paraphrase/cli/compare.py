@@ -1,24 +1,21 @@
-"""The command that compares models on one split. What is heavy is imported inside it."""
+"""The commands that make tables of several models. What is heavy is imported inside them."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..common.fields import option
+from ..common.files import write_text
 from ..errors import InputError
-from .corpus import Corpus, SplitOptions, choose_corpus, find_training_config
-from .options import (
-    ChoiceOptions,
-    IntervalOptions,
-    MetricOptions,
-    check_matplotlib,
-    metrics_option,
-    parse_pairs,
-)
+from ..installation import require
+from ..papers import PAPERS
+from .corpus import Corpus, Files, SplitOptions, choose_corpus, files_option, find_training_config
+from .options import ChoiceOptions, IntervalOptions, MetricOptions, metrics_option, pairs_option
 from .terminal import echo
 from .verbs import Verb, verb
 
@@ -30,10 +27,14 @@ if TYPE_CHECKING:
     from ..training.recipe import Recipe
     from ..training.tasks.language_model import LanguageModelConfig
 
-__all__ = ["Compare"]
+__all__ = ["Compare", "Reproduce"]
+
+TABLES = {table.name: table for paper in PAPERS for table in paper.tables}
+OPEN_TEXT = "open-text"  # no paper's
+# Beside this package, in a checkout.
+CARDS = Path(__file__).parents[2] / "model_cards"
 
 
-@dataclass(kw_only=True)
 class ComparisonOptions(MetricOptions, ChoiceOptions):
     """What only paraphrasers are compared by."""
 
@@ -45,7 +46,6 @@ class ComparisonOptions(MetricOptions, ChoiceOptions):
     encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
 
 
-@dataclass(kw_only=True)
 class RecipeOptions(Verb):
     """What only recipes are compared by."""
 
@@ -87,13 +87,10 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
     systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]|RECIPE")
     output_dir: Path = option("Where the evaluations and the table go.")
     batch_size: int | None = option("Batch size, in rows.", None, least=1)
-    override: dict[str, Any] = option(
+    override: dict[str, Any] = pairs_option(
         "An option for all systems; with --encoder an argument of Paraphraser; a field of all recipes; repeatable.",
-        factory=dict,
         flag="--set",
         metavar="OPTION=VALUE",
-        read=parse_pairs,
-        many=True,
     )
     trust_remote_code: bool = option("Run the code in the checkpoints, and read pickled weights.", False)
 
@@ -126,7 +123,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return compare[kind](systems)
 
     def show(self, results: Results | list[Results]) -> None:
-        """Print the table."""
         from ..evaluation.kinds import FORMATS
 
         if isinstance(results, list):
@@ -146,24 +142,17 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return self.take(corpus.load(self.split)), corpus
 
     def _compare_paraphrasers(self, systems: list[System]) -> Results:
-        from ..common.files import write_text
         from ..evaluation.comparison import compare_paraphrasers
         from ..evaluation.comparison_table import format_comparison_as_csv, plot_quality_against_diversity
 
         metric_options = self.metric_options()
         rows, corpus = self._read(systems)
+        common = {"num_beams": self.num_beams, "batch_size": self.batch_size or 64, **self.given(ChoiceOptions)}
         results = self.call(
             compare_paraphrasers,
             systems=systems,
             dataset=rows,
-            options={
-                "num_beams": self.num_beams,
-                "num_candidates": self.num_candidates,
-                "select": self.select,
-                "allow_own_pair": self.allow_own_pair,
-                "batch_size": self.batch_size or 64,
-                **self.override,
-            },
+            options={**common, **self.override},
             metric_options=metric_options,
             data=self.describe(corpus),
         )
@@ -175,7 +164,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return results
 
     def _compare_choices(self, systems: list[System]) -> Results:
-        from ..common.files import write_text
         from ..evaluation.choices import compare_choices
 
         rows, corpus = self._read(systems)
@@ -187,7 +175,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return results
 
     def _compare_autoencoders(self, systems: list[System]) -> list[Results]:
-        check_matplotlib("comparing autoencoders")
+        require("matplotlib", "plots", "comparing autoencoders")
         from ..evaluation.documents import evaluate_autoencoder, plot_reconstruction
 
         results = {}
@@ -201,7 +189,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         return list(results.values())
 
     def _compare_recipes(self, names: list[str]) -> Results:
-        check_matplotlib("comparing language models")
+        require("matplotlib", "plots", "comparing language models")
         if self.sample_seed is not None:
             raise InputError("--sample-seed: the examples of a language model are evenly spaced")
         from ..evaluation.language_models import plot_architectures
@@ -218,10 +206,10 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
             for seed in self.seeds or [recipe.training.seed]
         ]
         runs.sort(key=lambda one: one.entries[0].scores[0].score)
+        results = Results("comparison", runs[0].data, tuple(one.entries[0] for one in runs))
         scores: dict[str, list[float]] = {}
-        for entry in (entry for one in runs for entry in one.entries):
+        for entry in results.entries:
             scores.setdefault(entry.system, []).append(entry.scores[0].score)
-        results = Results("comparison", runs[0].data, tuple(entry for one in runs for entry in one.entries))
         results.save(self.output_dir / "comparison.json")
         plot_architectures(scores, self.output_dir / "comparison.png")
         return results
@@ -235,19 +223,106 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         folder = self.output_dir / f"{recipe.name}-seed={seed}"
         options = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
         summary = train_once(recipe, folder, options)
-        results = evaluate_language_model(
-            folder,
-            None,
-            corpus.load(self.split),
+        results = self.call(
+            evaluate_language_model,
+            model=folder,
+            tokenizer=None,
+            dataset=corpus.load(self.split),
             objective=cast("LanguageModelConfig", recipe.training).objective,
-            max_samples=self.max_samples,
             output_dir=folder / "evaluation",
-            split=self.split,
             data=self.describe(corpus),
-            trust_remote_code=self.trust_remote_code,
         )
         (entry,) = results.entries
         echo(f"{recipe.name}, seed {seed}: {entry.scores[0].score:.3f} nits per character")
         spent = {"seed": seed, **{name: summary[name] for name in ("steps", "train_seconds")}}
         entry = replace(entry, system=recipe.name, training=spent, environment=results.environment)
         return replace(results, entries=(entry,))
+
+
+def _parse_seeds(label: str, seeds: str) -> list[int]:
+    try:
+        return [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise InputError(f"{label} takes numbers with commas between them, got {seeds!r}") from None
+
+
+class PaperOptions(Verb):
+    """What only the table of a paper takes."""
+
+    settings: str = option("small, for two CPU cores, or paper.", "small")
+    data_dir: Path | None = option("Folder with the corpus's published files.  [default: downloaded]", None)
+    seeds: list[int] | None = option("Seeds of the trainings, such as 1,2,3.", None, read=_parse_seeds)
+
+
+class OpenTextOptions(Verb):
+    """What only the table of free text takes."""
+
+    data_files: Files = files_option(
+        "Groups of sentences with one meaning, a kind of text each; none is trained on test=FILE; repeatable."
+    )
+    systems: list[str] = option("Train only this system; repeatable.  [default: all]", factory=list)
+    language_model: str | None = option("Causal language model to measure too, such as a .gguf file.", None)
+    round_trip: list[str] = option("Translator there, then the one back: give it twice.", factory=list)
+    max_samples: int = option("Test texts of each kind.", 150, least=1)
+    language_model_samples: int = option("How many of them the language model answers.", 20, least=1)
+
+
+@verb("reproduce")
+class Reproduce(OpenTextOptions, PaperOptions):
+    """Reproduce a table of a paper and test its claims.
+
+    \b
+    hf-paraphrase reproduce prakash-mscoco --data-dir data/mscoco --output-dir runs/prakash-mscoco --jobs 2
+    hf-paraphrase reproduce li-hotel-reviews --data-dir data/hotel --output-dir runs/li --minutes 20 --seeds 1,2
+    hf-paraphrase reproduce open-text --data-files train=news.tsv --data-files train=talk.tsv \\
+        --data-files test=questions.tsv --output-dir runs/open-text --minutes 60
+
+    It says whether the paper's claims hold. After an interruption the same command resumes, even days later; finished
+    parts are reused. A line says when the training of each system begins and ends.
+
+    `open-text` is no paper's: it trains the systems of this package on your own groups of sentences, and measures them
+    beside copies, the released model and, where you name them, a language model and a round trip by translators.
+    """
+
+    sections = {"table of a paper": PaperOptions, "table of free text": OpenTextOptions}
+
+    table: str = option(f"One of: {', '.join([*TABLES, OPEN_TEXT])}.", positional=True)
+    output_dir: Path = option("Where trainings, evaluations and the table go.")
+    minutes: float | None = option("Core-minutes per training, instead of the settings' own.", None, least=0)
+    encoder: str | None = option("Sentence encoder for the cosine of text and output.  [default: no cosine]", None)
+    jobs: int = option("Trainings that run at the same time, one core each.", 1, least=1)
+    device: str | None = option("cpu or cuda, to train and to evaluate.  [default: a GPU where there is one]", None)
+    cards: bool = option("Write the table into model_cards/ too.", False)
+
+    def run(self) -> str:
+        """Reproduce, write the table, and return it."""
+        if self.table not in (*TABLES, OPEN_TEXT):
+            raise InputError(f"no table is called {self.table}; there are: {', '.join([*TABLES, OPEN_TEXT])}")
+        if self.cards and not CARDS.is_dir():
+            raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
+        kind = "table of free text" if self.table == OPEN_TEXT else "table of a paper"
+        self.refuse_options_of_others(kind, self.table)
+        command, report = self.command_line or repr(self), partial(echo, err=True)
+        return (self._compare if self.table == OPEN_TEXT else self._reproduce)(command, report).removesuffix("\n")
+
+    def _reproduce(self, command: str, report: Callable[[str], None]) -> str:
+        from ..reproduction.report import write_reproduction
+        from ..reproduction.tables import reproduce
+
+        table = TABLES[self.table]
+        measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
+        text = write_reproduction(table, measured, command, self.output_dir)
+        if self.cards:
+            write_reproduction(table, measured, command, CARDS / table.cards)
+        return text
+
+    def _compare(self, command: str, report: Callable[[str], None]) -> str:
+        from ..reproduction.open_text import compare_on_open_text, write_open_text
+
+        if self.data_files is None:
+            raise InputError("--data-files is missing: name files of groups, tab separated, a group a line")
+        results = self.call(compare_on_open_text, report=report)
+        text = write_open_text(results, command, self.output_dir, self.output_dir)
+        if self.cards:
+            write_open_text(results, command, self.output_dir, CARDS / OPEN_TEXT)
+        return text

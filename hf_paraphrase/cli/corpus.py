@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..common.fields import option
 from ..errors import InputError
-from .options import parse_pairs
+from .options import pairs_option, parse_pairs
 from .verbs import Verb
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = [
     "SplitOptions",
     "choose_corpus",
     "find_training_config",
-    "read_files",
+    "files_option",
 ]
 
 SPLITS = ("train", "validation", "test")
@@ -34,16 +34,12 @@ ANY_CORPUS = (
 )
 
 
+Files = list[str] | dict[str, list[str]] | None
+
+
 @dataclass(frozen=True)
 class Corpus:
-    """What `load_dataset` is asked for.
-
-    Args:
-        path: The corpus; None for the mixture of a recipe.
-        name: Its configuration.
-        data_dir: Folder with its files.
-        kwargs: Further arguments, `data_files` among them.
-    """
+    """What `load_dataset` is asked for; `path` is None for a recipe's mixture, `kwargs` has `data_files` too."""
 
     path: str | None
     name: str | None
@@ -55,21 +51,11 @@ class Corpus:
         """Whether the rows are to be made while they are read."""
         return bool(self.kwargs.get("streaming"))
 
-    def stream(self) -> datasets.IterableDatasetDict:
-        """All splits, whose rows are made while they are read."""
+    def load(self, split: str | None = None, may_stream: bool = False) -> Any:
+        """Read all splits, or one; InputError where they are to be streamed and may not."""
         from ..datasets import load_dataset
 
-        return load_dataset(cast(str, self.path), name=self.name, data_dir=self.data_dir, **self.kwargs)
-
-    def load(self, split: str | None = None) -> datasets.DatasetDict | datasets.Dataset:
-        """Read all splits, or one.
-
-        Raises:
-            InputError: They are to be streamed, which is for a look at them and for training.
-        """
-        from ..datasets import load_dataset
-
-        if self.is_streamed:
+        if self.is_streamed and not may_stream:
             raise InputError(
                 "--dataset-kwargs streaming=true is for `datasets preview` and `train`; here all rows are needed: "
                 "streaming=false"
@@ -89,7 +75,7 @@ def _read_kwargs(label: str, pairs: list[str]) -> dict[str, Any]:
     return nested
 
 
-def read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]]:
+def _read_files(label: str, files: list[str]) -> Files:
     """`["a.csv", "b.csv"]` as it is; `["train=a.csv", "test=b.csv"]` by split."""
     by_split: dict[str | None, list[str]] = {}
     for file in files:
@@ -97,12 +83,14 @@ def read_files(label: str, files: list[str]) -> list[str] | dict[str, list[str]]
         by_split.setdefault(split if split in SPLITS else None, []).append(path if split in SPLITS else file)
     if None in by_split and len(by_split) > 1:
         raise InputError(f"{label}: give each file its split, or none, as in train=mine.csv; {', '.join(SPLITS)}")
-    if None in by_split:
-        return by_split[None]
-    return {split: paths for split, paths in by_split.items() if split is not None}
+    return by_split.get(None) or {split: paths for split, paths in by_split.items() if split is not None}
 
 
-@dataclass(kw_only=True)
+def files_option(help: str) -> Any:
+    """An option that names files, each with its split or none."""
+    return option(help, None, metavar="[SPLIT=]FILE", read=_read_files, many=True)
+
+
 class CorpusOptions(Verb):
     """A corpus, as arguments of `load_dataset`."""
 
@@ -111,19 +99,10 @@ class CorpusOptions(Verb):
     data_dir: Path | None = option(
         "Folder with the corpus's published files.  [default: downloaded, where their address is open]", None
     )
-    data_files: list[str] | dict[str, list[str]] | None = option(
-        "File of the corpus `pairs`, for instance test=mine.csv; repeatable.",
-        None,
-        metavar="[SPLIT=]FILE",
-        read=read_files,
-        many=True,
-    )
-    dataset_kwargs: dict[str, Any] = option(
+    data_files: Files = files_option("File of the corpus `pairs`, for instance test=mine.csv; repeatable.")
+    dataset_kwargs: dict[str, Any] = pairs_option(
         "Argument of the corpus builder, or of another dataset, such as columns.source=question1; repeatable.",
-        factory=dict,
-        metavar="KEY=VALUE",
-        read=_read_kwargs,
-        many=True,
+        _read_kwargs,
     )
 
     def find_corpus(self, trained_on: TrainingConfig | None = None) -> Corpus:
@@ -139,15 +118,11 @@ class CorpusOptions(Verb):
         )
 
     def find_corpus_of(self, model: str) -> Corpus:
-        """The named corpus, or the one that the model in an output folder of `train` was trained on.
-
-        Raises:
-            InputError: The model is in no such folder.
-        """
+        """The named corpus, or the one that the model in an output folder of `train` learnt; InputError without."""
         trained_on = None if self.dataset else find_training_config(model)
         if self.dataset is None and trained_on is None:
             raise InputError(f"--dataset is missing, and {model} is not an output folder of `train`, which records it")
-        if self.dataset is None and trained_on is not None and trained_on.dataset is None:
+        if trained_on is not None and trained_on.dataset is None:
             parts = ", ".join(corpus.title for corpus in trained_on.corpora)
             raise InputError(
                 f"--dataset is missing: {model} was trained on a mixture ({parts}); name the one to evaluate on"
@@ -155,7 +130,6 @@ class CorpusOptions(Verb):
         return self.find_corpus(trained_on)
 
 
-@dataclass(kw_only=True)
 class SplitOptions(CorpusOptions):
     """Rows of a corpus."""
 
@@ -203,11 +177,7 @@ def find_training_config(model: str | Path) -> TrainingConfig | None:
 
 
 def pick_split(splits: datasets.DatasetDict, split: str) -> datasets.Dataset:
-    """One split of a corpus that was read whole.
-
-    Raises:
-        InputError: Unknown split.
-    """
+    """One split of a corpus that was read whole."""
     if split not in splits:
         raise InputError(f"the corpus has no split {split}; it has: {', '.join(splits)}")
     return splits[split]

@@ -1,4 +1,4 @@
-"""The commands `hf-paraphrase datasets …`."""
+"""The commands that list, describe, preview and make corpora. What is heavy is imported inside them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..common.fields import option
-from .corpus import ANY_CORPUS, CorpusOptions
-from .options import check_matplotlib
-from .terminal import echo
+from ..common.files import write_lines
+from ..errors import InputError
+from ..installation import require
+from .corpus import ANY_CORPUS, SPLITS, CorpusOptions
+from .terminal import align_columns, echo, read_numbered_texts
 from .verbs import Verb, verb
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..datasets.statistics import LengthCounts
 
-__all__ = ["DescribeCorpus", "ListCorpora", "PreviewCorpus"]
+__all__ = ["DescribeCorpus", "ListCorpora", "Mine", "PreviewCorpus"]
 
 # A longer cell is shortened in `preview`.
 SHOWN = 300
@@ -33,15 +35,10 @@ class ListCorpora(Verb):
     """
 
     def run(self) -> str:
-        """A line for each corpus."""
         from ..datasets.loading import find_builder, list_datasets
 
-        names = list_datasets()
-        width = max(map(len, names))
-        summaries = (
-            (inspect.getdoc(find_builder(name)) or "").partition("\n\n")[0].replace("\n", " ") for name in names
-        )
-        return "\n".join(f"{name:<{width}}  {summary}" for name, summary in zip(names, summaries, strict=True))
+        documented = ((name, inspect.getdoc(find_builder(name)) or "") for name in list_datasets())
+        return align_columns([(name, text.partition("\n\n")[0].replace("\n", " ")) for name, text in documented])
 
 
 @verb("datasets info")
@@ -55,7 +52,6 @@ class DescribeCorpus(Verb):
     name: str = option("Corpus, one of `hf-paraphrase datasets list`.", positional=True)
 
     def run(self) -> str:
-        """The card."""
         from ..datasets import dataset_card
 
         return dataset_card(self.name).text.strip()
@@ -82,19 +78,18 @@ class PreviewCorpus(CorpusOptions):
     plot: Path | None = option("A PNG file for the distribution of the lengths.", None)
 
     def run(self) -> None:
-        """Print the rows, and draw the lengths where asked to."""
         from ..datasets.statistics import count_lengths, plot_lengths
 
         if self.plot is not None:
-            check_matplotlib("--plot")
+            require("matplotlib", "plots", "--plot")
         corpus = self.find_corpus()
+        splits = corpus.load(may_stream=True)
         if corpus.is_streamed:
-            for split, content in corpus.stream().items():
+            for split, content in splits.items():
                 echo(f"{split}: streamed\n")
                 for row in content.take(self.rows):
                     echo(_format_row(content, row))
             return
-        splits = corpus.load()
         lengths = {split: count_lengths(content) for split, content in splits.items()}
         for split, content in splits.items():
             echo(f"{split}: {len(content):,} rows\n{_format_lengths(lengths[split])}\n")
@@ -112,11 +107,8 @@ def _format_lengths(lengths: dict[str, LengthCounts]) -> str:
 
     lines = [f"  {'words':<12}{'texts':>12}{'mean':>8}{'min':>6}{'median':>8}{'95%':>6}{'max':>8}"]
     for column, counts in lengths.items():
-        figures = describe_lengths(counts)
-        lines.append(
-            f"  {column:<12}{figures['texts']:>12,}{figures['mean']:>8.1f}{figures['min']:>6}{figures['median']:>8}"
-            f"{figures['95%']:>6}{figures['max']:>8,}"
-        )
+        form = "  {column:<12}{texts:>12,}{mean:>8.1f}{min:>6}{median:>8}{95%:>6}{max:>8,}"
+        lines.append(form.format(column=column, **describe_lengths(counts)))
     return "\n".join(lines)
 
 
@@ -132,3 +124,75 @@ def _format_row(content: datasets.Dataset | datasets.IterableDataset, row: dict[
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  {column:<12}{text if len(text) <= SHOWN else text[:SHOWN] + ' …'}")
     return "\n".join(lines) + "\n"
+
+
+@verb("mine")
+class Mine(Verb):
+    """Find paraphrase pairs among the sentences of a file.
+
+    \b
+    hf-paraphrase mine questions.txt --output mined --min-score 0.85
+    hf-paraphrase mine questions.txt --output mined --encoder jaccard --min-score 0.5 --max-score 0.9
+    hf-paraphrase train --recipe t5-small-quora --dataset pairs --data-files train=mined/train.jsonl \\
+        --data-files validation=mined/validation.jsonl --output-dir runs/mined
+
+    They are divided for training, as the corpus `pairs` has them. Each row has `source`, `target`, `score` and the
+    `lines` that they come from. No text occurs in two splits. A high score does not prove that two texts
+    mean the same: look at some before training on them.
+    """
+
+    file: Path = option("File of texts: .csv, .tsv, .jsonl, .parquet, or one text per line.", positional=True)
+    column: str | None = option("The column of a table that holds the texts.  [default: text or source]", None)
+    output: Path = option("Folder for train.jsonl, validation.jsonl and test.jsonl.")
+    encoder: str = option(
+        "What says how alike two texts are: a folder or Hub repository of sentence-transformers, or of any model that "
+        "embeds, or jaccard, which compares their words.",
+        "sentence-transformers/all-MiniLM-L6-v2",
+    )
+    min_score: float = option("Minimum similarity of a pair.", 0.8, least=-1, most=1)
+    max_score: float = option("Maximum similarity, to leave out near copies.", 1.0, most=1)
+    top_k: int = option("Nearest neighbours to consider per text.", 10, least=1)
+    max_pairs: int = option("Maximum number of pairs; the best are kept.", 500_000, least=1)
+    validation_size: int = option("Maximum number of validation pairs.", 1000, least=0)
+    test_size: int = option("Maximum number of test pairs.", 1000, least=0)
+    max_held_out: float = option("Maximum share of pairs in validation and test together.", 0.2, least=0, most=1)
+    seed: int = option("Random seed of the split.", 42)
+    batch_size: int = option("Batch size of the encoder.", 64, least=1)
+    overwrite: bool = option("Replace existing files.", False)
+    trust_remote_code: bool = option("Run the code in the encoder's folder, and read pickled weights.", False)
+
+    def run(self) -> None:
+        from ..datasets.sampling import divide_linked, held_out_sizes
+        from ..retrieval.mining import mine_paraphrases
+
+        paths = {split: self.output / f"{split}.jsonl" for split in SPLITS}
+        there = [str(path) for path in paths.values() if path.exists()]
+        if there and not self.overwrite:
+            raise FileExistsError(f"--output: {', '.join(there)} already exists; pass --overwrite to replace it")
+        # Of equal texts the first speaks for all: memory follows the distinct ones.
+        lines: dict[str, int] = {}
+        for number, text in read_numbered_texts(self.file, self.column):
+            lines.setdefault(" ".join(text.split()), number)
+        lines.pop("", None)
+        texts, numbers = list(lines), list(lines.values())
+        encoding = {"batch_size": self.batch_size, "trust_remote_code": self.trust_remote_code}
+        mined = self.call(mine_paraphrases, texts=texts, **encoding)
+        if not mined:
+            raise InputError(
+                f"{self.file}: no two of its {len(texts):,} texts are from {self.min_score} to {self.max_score} alike"
+            )
+        pairs = [(texts[pair.first], texts[pair.second]) for pair in mined]
+        sizes = held_out_sizes(len(pairs), self.validation_size, self.test_size, self.max_held_out)
+        self.output.mkdir(parents=True, exist_ok=True)
+        for split, places in divide_linked(pairs, *sizes, self.seed).items():
+            rows = (
+                {
+                    "source": pairs[place][0],
+                    "target": pairs[place][1],
+                    "score": round(mined[place].score, 4),
+                    "lines": [numbers[mined[place].first], numbers[mined[place].second]],
+                }
+                for place in places
+            )
+            write_lines(paths[split], rows)
+            echo(f"{paths[split]}: {len(places):,} pairs")

@@ -1,8 +1,8 @@
-"""The commands that score a model, or outputs. Heavy imports are inside them."""
+"""The commands that score a model or outputs, and those by which people do. Heavy imports are inside them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from ..common.fields import option
+from ..common.files import write_text
 from ..errors import InputError
 from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from ..evaluation.results import Results
     from ..metrics.score_table import ScoreRow
 
-__all__ = ["Evaluate", "ScoreFiles"]
+__all__ = ["Evaluate", "MakeForms", "ReadForms", "ScoreFiles"]
 
 
-@dataclass(kw_only=True)
 class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     """What only a paraphraser is evaluated by."""
 
@@ -51,14 +51,12 @@ class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     restore_surface: bool = option("Restore ordinary case and spacing in outputs.", False)
 
 
-@dataclass(kw_only=True)
 class MatcherOptions(Verb):
     """What only a matcher is evaluated by."""
 
     threshold_split: str = option("Split that chooses the threshold of F1.", "validation")
 
 
-@dataclass(kw_only=True)
 class LanguageModelOptions(Verb):
     """What only a language model is evaluated by."""
 
@@ -76,7 +74,6 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --metrics bleu,ter,rouge
     hf-paraphrase evaluate facebook/bart-base --dataset mscoco --data-dir data/mscoco --num-beams 1 --max-samples 500
-    hf-paraphrase evaluate runs/first --choose --metrics ibleu,pinc
     hf-paraphrase evaluate runs/first --decoding dips --num-beams 3 --num-return-sequences 3
     hf-paraphrase evaluate runs/first --decoding sample --temperature 0.5 --num-candidates 20 --select mbr
     hf-paraphrase evaluate runs/first --replace-unknown --restore-surface
@@ -85,16 +82,11 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
     hf-paraphrase evaluate runs/sarah-lm --data-dir data/gutenberg --objective autoencode
 
     The kind of model decides what is measured: a paraphraser's outputs are scored by --metrics; a matcher labels pairs
-        or ranks
-    candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per character.
-    Scores have 95% intervals.
+    or ranks candidates; an autoencoder writes documents again; a language model predicts sentences, in nits per
+    character. Scores have 95% intervals.
     """
 
-    sections = {
-        "paraphraser": ParaphraserOptions,
-        "matcher": MatcherOptions,
-        "language model": LanguageModelOptions,
-    }
+    sections = {"paraphraser": ParaphraserOptions, "matcher": MatcherOptions, "language model": LanguageModelOptions}
 
     num_beams: list[int] | None = option(
         "Beam width; repeatable.  [default: 5 and 10; an autoencoder's 1, greedy]", None, least=1
@@ -110,46 +102,38 @@ class Evaluate(LanguageModelOptions, MatcherOptions, ParaphraserOptions, Interva
         trained_by = find_training_config(self.model)
         kind = find_kind(self.model, trained_by, self.trust_remote_code)
         self.refuse_options_of_others(kind, self.model)
-        prepare = {
-            "paraphraser": self._prepare_paraphraser,
-            "matcher": self._prepare_matcher,
-            "autoencoder": self._prepare_autoencoder,
-            "language model": self._prepare_language_model,
-        }
-        return self.call(EVALUATORS[kind], tokenizer=None, data=self.describe(corpus), **prepare[kind](corpus))
+        if kind == "paraphraser":
+            options = self._paraphraser_options(corpus)
+        elif kind == "matcher":
+            splits = corpus.load()
+            rows = self.take(pick_split(splits, self.split))
+            options = {"dataset": rows, "validation": splits.get(self.threshold_split)}
+        elif kind == "autoencoder":
+            width, *others = self.num_beams or [1]
+            if others:
+                raise InputError(f"--num-beams: an autoencoder is evaluated with one width, not {1 + len(others)}")
+            options = {"dataset": self.take(corpus.load(self.split)), "num_beams": width}
+        else:
+            if self.sample_seed is not None:
+                raise InputError("--sample-seed: the examples of a language model are evenly spaced")
+            learnt = getattr(trained_by, "objective", "next_sentence")
+            options = {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
+        return self.call(EVALUATORS[kind], tokenizer=None, data=self.describe(corpus), **options)
 
     def show(self, results: Results) -> None:
-        """Print the table."""
         from ..evaluation.kinds import FORMATS
 
         echo(FORMATS[results.kind](results))
 
-    def _prepare_paraphraser(self, corpus: Corpus) -> dict[str, Any]:
+    def _paraphraser_options(self, corpus: Corpus) -> dict[str, Any]:
         metric_options = self.metric_options()
         if self.temperature is not None and self.decoding != "sample":
             raise InputError("--temperature is an option of --decoding sample")
         found = self.search_options(self.decoding, self.num_beams or ([10] if self.choose else [5, 10]))
         found |= {} if self.decoding == "beam" else {"decoding": self.decoding}
-        given = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
-        found |= {name: value for name, value in given.items() if value is not None}
+        for name in ("temperature", "max_new_tokens"):
+            found |= {} if getattr(self, name) is None else {name: getattr(self, name)}
         return {"dataset": self.take(corpus.load(self.split)), "metric_options": metric_options, **found}
-
-    def _prepare_matcher(self, corpus: Corpus) -> dict[str, Any]:
-        splits = corpus.load()
-        rows = self.take(pick_split(splits, self.split))
-        return {"dataset": rows, "validation": splits.get(self.threshold_split)}
-
-    def _prepare_autoencoder(self, corpus: Corpus) -> dict[str, Any]:
-        widths = self.num_beams or [1]
-        if len(widths) > 1:
-            raise InputError(f"--num-beams: an autoencoder is evaluated with one width, not {len(widths)}")
-        return {"dataset": self.take(corpus.load(self.split)), "num_beams": widths[0]}
-
-    def _prepare_language_model(self, corpus: Corpus) -> dict[str, Any]:
-        if self.sample_seed is not None:
-            raise InputError("--sample-seed: the examples of a language model are evenly spaced")
-        learnt = getattr(find_training_config(self.model), "objective", "next_sentence")
-        return {"dataset": corpus.load(self.split), "objective": self.objective or learnt}
 
 
 @verb("score")
@@ -196,10 +180,86 @@ class ScoreFiles(ReadingOptions, IntervalOptions, MetricOptions):
         )
 
     def show(self, rows: list[ScoreRow]) -> None:
-        """Print the table."""
         from ..metrics.score_table import format_as_csv, format_as_json, format_rows
 
         if self.as_json or self.as_csv:
             echo((format_as_json if self.as_json else format_as_csv)(rows))
         else:
             echo(format_rows(rows, emphasise=partial(typer.style, bold=True)))
+
+
+def _parse_systems(label: str, values: list[str]) -> dict[str, str]:
+    """The file of each system's outputs by its name."""
+    files = {}
+    for value in values:
+        name, _, path = value.partition("=")
+        if not (name and path) or name in files:
+            raise InputError(f"{label} takes NAME=FILE, each name once, got {value!r}")
+        files[name] = path
+    return files
+
+
+@verb("rating make")
+class MakeForms(Verb):
+    """Write forms on which people judge paraphrases.
+
+    \b
+    hf-paraphrase rating make --system FSET=runs/fset/evaluation/predictions-test-beam5-neighbors3.jsonl \\
+        --system DiPS=runs/transformer/evaluation/predictions-test-dips5.jsonl --output-dir forms
+
+    Send `ratings.html` and `preference.html` to the raters: each is one file that opens in a browser, without network,
+    and hands its answers out as CSV. Keep `key.json`, which maps texts to systems, for `rating read`. The forms are
+    those of Kazemnejad et al. 2020, section 4.5.
+    """
+
+    system: dict[str, str] = option(
+        "A system's predictions-*.jsonl, as `evaluate` writes it; repeatable.",
+        metavar="NAME=FILE",
+        read=_parse_systems,
+        many=True,
+    )
+    output_dir: Path = option("Where the forms and the key go.")
+    num_sources: int = option("Sources to draw.", 100, least=1)
+    num_outputs: int = option("Outputs of a system for a source, at most.", 3, least=1)
+    seed: int = option("Of the draw and the order.", 0)
+
+    def run(self) -> str:
+        from ..rating import AnswerKey, make_rating_forms, read_outputs
+
+        systems = {name: read_outputs(path) for name, path in self.system.items()}
+        paths = self.call(make_rating_forms, systems=systems)
+        lines = [f"{name}: {path}" for name, path in paths.items()]
+        if equal := len(AnswerKey.load(paths["key"]).equal):
+            lines.append(f"{equal} pairs of equal outputs are not asked about: they count as ties")
+        return "\n".join(lines)
+
+
+@verb("rating read")
+class ReadForms(Verb):
+    """Sum up what people answered: ratings, preferences, agreement.
+
+    \b
+    hf-paraphrase rating read forms/key.json answers/*.csv --output forms/results.json
+
+    Mean ratings, and how often each system was preferred, with Cohen's kappa: table 3 and figure 5 of Kazemnejad et
+    al. 2020.
+    """
+
+    key: Path = option("The key.json that was written with the forms.", positional=True)
+    answers: list[Path] = option("CSV files of the raters, of either form.", positional=True)
+    output: Path | None = option("JSON file of the results.", None)
+
+    def run(self) -> dict[str, Any]:
+        """Summarise the answers, and return the content of the JSON file."""
+        from ..rating import AnswerKey, read_answers, summarise_answers
+
+        answer_key = AnswerKey.load(self.key)
+        results = summarise_answers(read_answers(self.answers, answer_key), answer_key)
+        if self.output is not None:
+            write_text(self.output, json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+        return results
+
+    def show(self, results: dict[str, Any]) -> None:
+        from ..rating import format_rating_results
+
+        echo(format_rating_results(results))

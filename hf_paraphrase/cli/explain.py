@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..common.fields import option
+from ..common.files import write_text
 from ..errors import InputError
+from ..installation import require
 from .corpus import ANY_CORPUS, CorpusOptions, SplitOptions
-from .options import ModelOptions, check_ability, check_matplotlib, read_lines
+from .options import ModelOptions, check_ability, read_lines
 from .terminal import echo
 from .verbs import verb
 
@@ -43,9 +44,7 @@ class ExplainEdit(ModelOptions):
     neighbor: int = option("Which of the nearest pairs.", 1, least=1)
 
     def run(self) -> str:
-        """Write the page, and return the paraphrase."""
         from ..analysis import edits, levels
-        from ..common.files import write_text
         from ..generation.engine import load_paraphraser
         from ..models.layers.portable import can
         from ..models.search.pipeline_checks import load_retriever
@@ -85,8 +84,7 @@ class DrawHeatMap(ModelOptions):
     unit: int | None = option("Unit to show; by default the one with the widest range.", None)
 
     def run(self) -> str:
-        """Draw, and say which unit it is."""
-        check_matplotlib("heatmap")
+        require("matplotlib", "plots", "heatmap")
         from ..analysis.matches import load_matcher, plot_unit, read_grids
 
         check_ability(self.model, "labels_pairs", self.trust_remote_code)
@@ -110,7 +108,6 @@ class ListExcitingPairs(SplitOptions, ModelOptions):
     def run(self) -> str | None:
         """Write the Markdown table, or return it."""
         from ..analysis.matches import format_exciting_pairs, load_matcher, most_exciting_pairs
-        from ..common.files import write_text
 
         check_ability(self.model, "labels_pairs", self.trust_remote_code)
         matcher = load_matcher(self.model, self.trust_remote_code)
@@ -143,7 +140,6 @@ class ExplainDocuments(ModelOptions):
     shown: int = option("Documents whose neighbours are shown.", 3, least=1)
 
     def run(self) -> None:
-        """Print the texts."""
         from ..analysis import document_vectors
         from ..datasets.sentences import split_by_rules
         from ..tokenization import join_sentences
@@ -163,28 +159,8 @@ class ExplainDocuments(ModelOptions):
                 echo(f"{cosine:4.2f}  {lines[other]}")
 
 
-@dataclass(kw_only=True)
-class MapOptions(ModelOptions):
-    """How maps are drawn."""
-
-    output_dir: Path = option("Where the maps go.")
-    num_nearest: int = option("Points of a neighbourhood.", 50, least=4)
-    perplexity: float = option("About how many neighbours of a point count.", 30.0)
-    seed: int = option("Of the choice of sentences and of t-SNE.", 0)
-
-    def draw(self, name: str, labels: list[str], vectors: np.ndarray, title: str, center: int | None = None) -> None:
-        """Project, and write the picture and the page."""
-        from ..analysis.maps import draw_map, project, write_map_page
-
-        file = self.output_dir / name
-        points = project(vectors, self.perplexity, self.seed)
-        draw_map(points, labels, file.with_suffix(".png"), title, center)
-        write_map_page(points, labels, file.with_suffix(".html"), title)
-        echo(f"wrote {file}.png and {file}.html")
-
-
 @verb("explain map")
-class DrawMaps(MapOptions, CorpusOptions):
+class DrawMaps(CorpusOptions, ModelOptions):
     """Draw maps of a language model's words and sentences.
 
     \b
@@ -202,10 +178,13 @@ class DrawMaps(MapOptions, CorpusOptions):
     num_sentences: int = option("Sentences, drawn at random.", 100_000, least=4)
     near_word: list[str] = option("Also map the words nearest to it; repeatable.", factory=list)
     near_sentence: list[str] = option("The same of sentences; repeatable.", factory=list)
+    output_dir: Path = option("Where the maps go.")
+    num_nearest: int = option("Points of a neighbourhood.", 50, least=4)
+    perplexity: float = option("About how many neighbours of a point count.", 30.0)
+    seed: int = option("Of the choice of sentences and of t-SNE.", 0)
 
     def run(self) -> None:
-        """Draw all maps."""
-        check_matplotlib("explain map")
+        require("matplotlib", "plots", "explain map")
         import numpy as np
 
         from ..analysis.maps import nearest
@@ -229,15 +208,25 @@ class DrawMaps(MapOptions, CorpusOptions):
         self.output_dir.mkdir(parents=True, exist_ok=True)
         for name, (labels, centers, embed) in kinds.items():
             vectors = embed(labels, tokenizer).cpu().numpy()
-            self.draw(name, labels, vectors, f"{len(labels):,} {name}")
+            self._draw(name, labels, vectors, f"{len(labels):,} {name}")
             for number, center in enumerate(centers, 1):
                 vector = embed([center], tokenizer).cpu().numpy()
                 found = nearest(vectors, vector, self.num_nearest + 1)
                 rows = [row for row in found if labels[row] != center][: self.num_nearest]
                 near = [center, *(labels[row] for row in rows)]
                 around = np.concatenate((vector, vectors[rows]))
-                self.draw(f"{name}-near-{number}", near, around, f"near: {center}", 0)
+                self._draw(f"{name}-near-{number}", near, around, f"near: {center}", 0)
                 echo(f"{center}\n  " + "\n  ".join(near[1:11]))
+
+    def _draw(self, name: str, labels: list[str], vectors: np.ndarray, title: str, center: int | None = None) -> None:
+        """Project, and write the picture and the page."""
+        from ..analysis.maps import draw_map, project, write_map_page
+
+        file = self.output_dir / name
+        points = project(vectors, self.perplexity, self.seed)
+        draw_map(points, labels, file.with_suffix(".png"), title, center)
+        write_map_page(points, labels, file.with_suffix(".html"), title)
+        echo(f"wrote {file}.png and {file}.html")
 
 
 def _count(documents: Dataset) -> tuple[Counter[str], set[str]]:

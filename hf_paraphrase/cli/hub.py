@@ -8,8 +8,8 @@ from typing import cast
 
 from ..common.fields import option
 from ..errors import InputError
+from ..installation import require
 from ..released import RELEASED
-from .demo import check_gradio
 from .terminal import echo
 from .verbs import Verb, verb
 
@@ -73,7 +73,7 @@ class Push(Verb):
                 raise InputError(f"{self.what} is not a model: only --repo-id and --private are for it")
             if is_decoding:
                 return push.push_decoding(self.what, cast(str, self.repo_id), private=self.private)
-            check_gradio("a metric's page")
+            require("gradio", "demo", "a metric's page")
             return push.push_metric(self.what, cast(str, self.repo_id), private=self.private)
         if self.dry_run:
             from ..hub.card import make_card
@@ -118,9 +118,8 @@ class DescribeCheckpoint(Verb):
     revision: str | None = option("Branch, tag or commit of a repository.", None)
 
     def run(self) -> str:
-        """The description."""
+        from ..hub.card_sections import describe_checkpoint
         from ..hub.checkpoint import read_checkpoint
-        from ..hub.describe import describe_checkpoint
 
         return describe_checkpoint(read_checkpoint(self.model, self.revision))
 
@@ -134,7 +133,6 @@ class DescribeMachine(Verb):
     """
 
     def run(self) -> str:
-        """A line each."""
         from ..common.environment import report_environment
 
         return "\n".join(f"- {name}: {value}" for name, value in report_environment().items())

@@ -4,47 +4,42 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..common.fields import option, parse_scalar
+from ..common.fields import Options, option, parse_scalar
 from ..errors import InputError
-from ..installation import require
 from ..metrics import scored_metrics
 from ..released import RELEASED
-from .text_tables import read_texts
+from .terminal import read_texts
 from .verbs import Verb
 
 if TYPE_CHECKING:
     from ..generation.paraphraser import Paraphraser
 
 __all__ = [
-    "BACKEND_HELP",
-    "DEFAULT_MODEL",
-    "DTYPE_HELP",
+    "PROMPT_HELP",
+    "TRUST_HELP",
     "ChoiceOptions",
     "IntervalOptions",
+    "KeepOptions",
+    "LoadingOptions",
     "MetricOptions",
     "ModelOptions",
     "PassingOptions",
-    "PROMPT_HELP",
     "ReadingOptions",
     "SearchOptions",
     "WriterOptions",
     "check_ability",
-    "check_matplotlib",
     "max_source_length_option",
     "metrics_option",
+    "pairs_option",
     "parse_pairs",
-    "keep_file_option",
     "read_keep",
     "read_lines",
     "split_model",
     "split_names",
-    "strength_option",
-    "trust_option",
 ]
 
 # A path or a Hub repository; sentences have spaces or other punctuation.
@@ -58,18 +53,16 @@ ABILITIES = {
     "reads_pairs": "edit by a retrieved pair",
 }
 
-# Default model of all commands.
-DEFAULT_MODEL = RELEASED
+# The decodings that an option is for.
+DECODINGS_OF = {
+    "num_beam_groups": ("diverse_beam",),
+    "diversity_penalty": ("diverse_beam",),
+    "fidelity": ("dips",),
+    "exclude_source": ("diverse_beam", "dips"),
+}
 
 PROMPT_HELP = "YAML file with the prompt of a language model.  [default: the built-in prompt]"
-BACKEND_HELP = (
-    "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the address "
-    "of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models."
-)
-DTYPE_HELP = (
-    "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
-    "machine multiplies it in hardware. In all but float32 outputs may differ a little.  [default: the checkpoint's]"
-)
+TRUST_HELP = "Run the code in the named checkpoints, and read pickled weights."
 
 
 def split_names(label: str, value: str) -> list[str]:
@@ -78,15 +71,7 @@ def split_names(label: str, value: str) -> list[str]:
 
 
 def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
-    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would.
-
-    Args:
-        option: The option's name, for errors.
-        pairs: Its values.
-
-    Raises:
-        InputError: One of them has no `=`.
-    """
+    """Read the values of a repeatable option `KEY=VALUE` as a recipe file would; InputError where one has no `=`."""
     parsed = {}
     for pair in pairs:
         key, has_value, value = pair.partition("=")
@@ -96,6 +81,11 @@ def parse_pairs(option: str, pairs: Iterable[str]) -> dict[str, Any]:
     return parsed
 
 
+def pairs_option(help: str, read: Callable[[str, list[str]], Any] = parse_pairs, **details: Any) -> Any:
+    """An option `KEY=VALUE` that may be repeated, whose values make a dict."""
+    return option(help, factory=dict, read=read, many=True, **{"metavar": "KEY=VALUE", **details})
+
+
 def read_keep(label: str, value: str) -> list[str]:
     """Read what paraphrases must keep: kinds, and the user's own words."""
     from ..generation.protected_text import parse_keep
@@ -103,47 +93,43 @@ def read_keep(label: str, value: str) -> list[str]:
     return parse_keep(value)
 
 
-def keep_file_option() -> Any:
-    """The option that names a file of terms."""
-    return option("File of further terms to keep, one per line.", None)
-
-
-def trust_option() -> Any:
-    """The option that lets a checkpoint's code run."""
-    return option("Run the code in the named checkpoints, and read pickled weights.", False)
-
-
-@dataclass(kw_only=True)
 class ModelOptions(Verb):
     """A model, and whether to trust its code."""
 
     model: str = option("Checkpoint folder or Hub repository.", positional=True)
-    trust_remote_code: bool = trust_option()
+    trust_remote_code: bool = option(TRUST_HELP, False)
 
 
-@dataclass(kw_only=True)
-class WriterOptions(ModelOptions):
-    """The model of the commands that use one."""
+class LoadingOptions(Verb):
+    """How a model that paraphrases is loaded."""
 
-    model: str = option("Checkpoint folder, .gguf file or Hub repository.", DEFAULT_MODEL, positional=True)
+    trust_remote_code: bool = option(TRUST_HELP, False)
     prompt: str | None = option(PROMPT_HELP, None)
-    backend: str | None = option(BACKEND_HELP, None)
-    dtype: str | None = option(DTYPE_HELP, None)
+    backend: str | None = option(
+        "ctranslate2 (BART, Marian, T5, Pegasus, Llama, Qwen and others, several times as fast on a CPU), or the "
+        "address of an OpenAI-compatible server, such as http://localhost:8080/v1, which then names the models.",
+        None,
+    )
+    dtype: str | None = option(
+        "Precision of the model: float32, bfloat16, float16, int8 on the CPU, or fast, which is bfloat16 where the "
+        "machine multiplies it in hardware. In all but float32 outputs may differ a little.  [default: the "
+        "checkpoint's]",
+        None,
+    )
 
-    def load_paraphraser(self) -> Paraphraser:
+    def load_paraphraser(self, model: str) -> Paraphraser:
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        return Paraphraser.from_pretrained(
-            self.model,
-            trust_remote_code=self.trust_remote_code,
-            prompt=self.prompt,
-            backend=self.backend,
-            dtype=self.dtype,
-        )
+        return Paraphraser.from_pretrained(model, **self.given(LoadingOptions))
 
 
-@dataclass(kw_only=True)
+class WriterOptions(LoadingOptions):
+    """The model of the commands that use one."""
+
+    model: str = option("Checkpoint folder, .gguf file or Hub repository.", RELEASED, positional=True)
+
+
 class IntervalOptions(Verb):
     """Confidence intervals of scores."""
 
@@ -151,23 +137,11 @@ class IntervalOptions(Verb):
     seed: int = option("Seed of the intervals and p-values.", 12345)
 
 
-@dataclass(kw_only=True)
 class ReadingOptions(Verb):
     """How to read files of texts."""
 
     errors: Literal["strict", "replace"] = option(
         "Invalid UTF-8: strict reports file and line, replace reads it as \ufffd.", "strict"
-    )
-
-
-def strength_option() -> Any:
-    """The option that sets how freely to paraphrase."""
-    return option(
-        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
-        "models with control tokens are told so.  [default: the checkpoint's]",
-        None,
-        least=0,
-        most=1,
     )
 
 
@@ -183,7 +157,6 @@ def metrics_option(*names: str) -> Any:
     return option(f"Comma-separated: {', '.join(scored_metrics())}.", factory=lambda: [*names], read=split_names)
 
 
-@dataclass(kw_only=True)
 class MetricOptions(Verb):
     """Which metrics score texts, and how."""
 
@@ -200,8 +173,7 @@ class MetricOptions(Verb):
     def metric_options(self) -> dict[str, dict[str, Any]]:
         """The options of the function of each metric.
 
-        Raises:
-            InputError: A metric lacks a dependency; reported now, since generating outputs may take hours.
+        InputError says now what a metric lacks, since generating outputs may take hours.
         """
         if "embedding_greedy" in self.metrics and self.word_vectors is None:
             raise InputError(
@@ -222,7 +194,6 @@ class MetricOptions(Verb):
         }
 
 
-@dataclass(kw_only=True)
 class ChoiceOptions(Verb):
     """How a model's outputs are chosen among."""
 
@@ -231,25 +202,50 @@ class ChoiceOptions(Verb):
     allow_own_pair: bool = option("Also edit by pairs that share the row's source or reference, as papers do.", False)
 
 
-@dataclass(kw_only=True)
-class PassingOptions(Verb):
-    """Which candidates pass as paraphrases."""
+class KeepOptions(Verb):
+    """How freely to paraphrase, and what stays."""
 
-    strength: float | None = strength_option()
-    min_adequacy: float | None = option("Minimum adequacy.", None, least=0, most=1)
-    min_fluency: float | None = option("Minimum fluency.", None, least=0, most=1)
-    min_novelty: float | None = option("Minimum novelty (PINC).", None, least=0, most=1)
-    diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
+    strength: float | None = option(
+        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
+        "models with control tokens are told so.  [default: the checkpoint's]",
+        None,
+        least=0,
+        most=1,
+    )
     keep: list[str] | None = option(
         "Comma-separated things that must stay: names, numbers, urls, addresses, placeholders, mentions, terms, code, "
         "quotes, and your own words (in double quotes if ambiguous); or none.  [default: all but code and quotes]",
         None,
         read=read_keep,
     )
-    keep_file: Path | None = keep_file_option()
+    keep_file: Path | None = option("File of further terms to keep, one per line.", None)
+
+    def call_options(self, *parts: type[Options], keep: Iterable[str] | None = None) -> dict[str, Any]:
+        """The given arguments of a `Paraphraser`'s call.
+
+        Args:
+            parts: The classes whose fields are such arguments.
+            keep: What stays by default; None for the call's default.
+        """
+        from ..generation.protected_text import DEFAULT_KEEP, check_keep
+
+        given = self.given(*parts, KeepOptions)
+        if path := given.pop("keep_file", None):
+            # Jobs elsewhere may not see the file.
+            terms = [f'"{term}"' for term in check_keep(path)]
+            given["keep"] = [*given.get("keep", keep or DEFAULT_KEEP), *terms]
+        return given
 
 
-@dataclass(kw_only=True)
+class PassingOptions(KeepOptions):
+    """Which candidates pass as paraphrases."""
+
+    min_adequacy: float | None = option("Minimum adequacy.", None, least=0, most=1)
+    min_fluency: float | None = option("Minimum fluency.", None, least=0, most=1)
+    min_novelty: float | None = option("Minimum novelty (PINC).", None, least=0, most=1)
+    diversity: float | None = option("Penalty for similar paraphrases, from 0 to 1.", None, least=0, most=1)
+
+
 class SearchOptions(Verb):
     """How a search finds outputs."""
 
@@ -269,35 +265,23 @@ class SearchOptions(Verb):
     def search_options(self, decoding: str, num_beams: Iterable[int]) -> dict[str, Any]:
         """The decoding options that were given, as `generate_paraphrases` and the pipeline take them.
 
-        Raises:
-            InputError: An option is another decoding's, or the groups do not divide the beams.
+        InputError says that an option is another decoding's, or that the groups do not divide the beams.
         """
-        grouped = {"num_beam_groups": self.num_beam_groups, "diversity_penalty": self.diversity_penalty}
-        for owner, options in (("diverse_beam", grouped), ("dips", {"fidelity": self.fidelity})):
-            given = [name for name, value in options.items() if value is not None]
-            if given and decoding != owner:
-                raise InputError(f"--{given[0].replace('_', '-')} is an option of --decoding {owner}")
-        if self.exclude_source is not None and decoding not in ("diverse_beam", "dips"):
-            raise InputError("--exclude-source is an option of --decoding diverse_beam and dips")
+        given = {name: value for name in DECODINGS_OF if (value := getattr(self, name)) is not None}
+        for name in given:
+            if decoding not in DECODINGS_OF[name]:
+                owners = " and ".join(DECODINGS_OF[name])
+                raise InputError(f"--{name.replace('_', '-')} is an option of --decoding {owners}")
         for width in num_beams:
             if self.num_beam_groups is not None and width % self.num_beam_groups:
                 raise InputError(f"--num-beam-groups {self.num_beam_groups} does not divide --num-beams {width}")
-        options = {**grouped, "fidelity": self.fidelity, "exclude_source": self.exclude_source}
-        return {name: value for name, value in options.items() if value is not None}
+        return given
 
 
 def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> None:
-    """Refuse a model that lacks the ability that a command needs, before any work.
+    """Refuse a model that lacks one of the `ABILITIES`, before any work.
 
     Models that cannot be read at all are reported when they are loaded.
-
-    Args:
-        model: Checkpoint folder or Hub repository.
-        ability: Out of `ABILITIES`.
-        trust_remote_code: Let the model's own code run.
-
-    Raises:
-        InputError: Its architecture lacks the ability.
     """
     from ..models.layers.portable import can
     from ..pretrained import load_config
@@ -318,14 +302,7 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
     """The model and the texts of a command line, where the model may be an option or the first word.
 
     A first word is a model if it is a folder, `RELEASED`, or reads as a path or Hub repository: with a slash, without
-    spaces or the punctuation of sentences.
-
-    Args:
-        model: The option; None where it is not given, and all words are texts otherwise.
-        words: The positional arguments.
-
-    Raises:
-        InputError: The first word might be either.
+    spaces or the punctuation of sentences. InputError says that it might be either.
     """
     if model is not None or not words:
         return model or RELEASED, list(words)
@@ -341,25 +318,8 @@ def split_model(model: str | None, words: Sequence[str]) -> tuple[str, list[str]
     )
 
 
-def check_matplotlib(picture: str) -> None:
-    """Refuse to draw where nothing can.
-
-    Args:
-        picture: The option or command that asks for a picture.
-
-    Raises:
-        InputError: matplotlib is not installed.
-    """
-    require("matplotlib", "plots", picture)
-
-
 def read_lines(path: Path) -> list[str]:
-    """The texts of a file, a text a line or in the column `text` or `source` of a table, without blank ones.
-
-    Raises:
-        InputError: There is none, or one cannot be read.
-        OSError: The file cannot be read.
-    """
+    """The texts of a file, one a line or in a table's column `text` or `source`; InputError if all are blank."""
     lines = [text.strip() for text in read_texts(str(path)) if text.strip()]
     if not lines:
         raise InputError(f"{path} has no line with text")

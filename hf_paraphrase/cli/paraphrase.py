@@ -1,46 +1,58 @@
-"""The command that writes paraphrases. What is heavy is imported inside it."""
+"""The commands that paraphrase texts and documents. What is heavy is imported inside them."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+import re
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
+from html import escape
+from itertools import count, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..common.fields import default_of, option
-from ..common.files import check_unicode
+import typer
+
+from ..common.fields import option
+from ..common.files import check_unicode, open_text, whole_file, write_lines, write_text
 from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
 from ..errors import InputError
 from ..released import RELEASED
 from .options import (
-    BACKEND_HELP,
-    DTYPE_HELP,
-    PROMPT_HELP,
+    KeepOptions,
+    LoadingOptions,
     PassingOptions,
     ReadingOptions,
     SearchOptions,
+    WriterOptions,
     max_source_length_option,
+    read_keep,
     split_model,
-    trust_option,
 )
-from .terminal import echo
-from .text_tables import Lines, check_table, open_table, read_texts
+from .terminal import Lines, check_table, echo, make_printable, open_table, read_texts
 from .verbs import Verb, verb
 
 if TYPE_CHECKING:
+    from ..generation.documents import SentenceChange
     from ..generation.paraphrase_choice import Paraphrase
     from ..generation.paraphrase_table import Paraphrases
 
-__all__ = ["ParaphraseTexts"]
+__all__ = ["ParaphraseDocument", "ParaphraseTexts"]
 
-# The options that are not arguments of a `Paraphraser`'s call, or given to it otherwise.
-OWN = {"texts", "model", "n", "input", "column", "output", "errors", "as_json", "safe_cells", "dtype"}
-OWN |= {"prompt", "backend", "keep_file"}
-OWN |= {"trust_remote_code"}
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
+WORD = re.compile(r"\s+|\w+|[^\w\s]")
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>body {{ font: 1rem/1.6 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
+del {{ background: #ffd7d5; color: #82071e }} ins {{ background: #ccffd8; color: #055d20; text-decoration: none }}
+li {{ margin: 0.5rem 0 }}</style></head>
+<body><h1>{title}</h1><ol>
+{items}
+</ol></body></html>
+"""
 
 
 def read_draw(label: str, value: str) -> float | Literal["uniform"]:
@@ -51,20 +63,9 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
         raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
 
 
-@dataclass(kw_only=True)
-class WantedOptions(Verb):
-    """Which texts are paraphrased, and which paraphrases are wanted."""
+class CallOptions(Verb):
+    """Further arguments of a `Paraphraser`'s call."""
 
-    texts: list[str] = option(
-        "Texts. A folder or owner/name in front of them is the model.  [default: lines of standard input]",
-        factory=list,
-        positional=True,
-    )
-    model: str | None = option(f"Checkpoint folder or Hub repository.  [default: {RELEASED}]", None)
-    n: int = option("Maximum number of paraphrases per text.", 1, least=1, flag="-n")
-    input: str | None = option("File of texts: .csv, .tsv, .jsonl, .parquet, or lines; - for standard input.", None)
-    column: str | None = option("Column with the texts.  [default: text or source]", None)
-    output: Path | None = option("Output file, .parquet, .csv, .tsv or .jsonl, with one paraphrase per row.", None)
     language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
     adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
@@ -76,10 +77,22 @@ class WantedOptions(Verb):
         "Temperature of sample and noise; noise also takes uniform, for U(0, 1).", None, read=read_draw
     )
     noise: float | str | None = option("Weight of the noise: a number or uniform.", None, read=read_draw)
+    num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    select: str | None = option(
+        "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
+    )
+    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
+        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
+        "sentences]",
+        None,
+    )
+    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
+    max_source_length: int | None = max_source_length_option()
 
 
 @verb("paraphrase")
-class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptions):
+class ParaphraseTexts(ReadingOptions, LoadingOptions, SearchOptions, PassingOptions, CallOptions):
     """Paraphrase sentences, a table or standard input.
 
     \b
@@ -94,18 +107,16 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
     Paraphrases keep names and numbers.
     """
 
-    num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
-    num_candidates: int | None = option("Candidates per text.", None, least=1)
-    select: str | None = option(
-        "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
+    texts: list[str] = option(
+        "Texts. A folder or owner/name in front of them is the model.  [default: lines of standard input]",
+        factory=list,
+        positional=True,
     )
-    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
-        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
-        "sentences]",
-        None,
-    )
-    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
-    max_source_length: int | None = max_source_length_option()
+    model: str | None = option(f"Checkpoint folder or Hub repository.  [default: {RELEASED}]", None)
+    n: int = option("Maximum number of paraphrases per text.", 1, least=1, flag="-n")
+    input: str | None = option("File of texts: .csv, .tsv, .jsonl, .parquet, or lines; - for standard input.", None)
+    column: str | None = option("Column with the texts.  [default: text or source]", None)
+    output: Path | None = option("Output file, .parquet, .csv, .tsv or .jsonl, with one paraphrase per row.", None)
     as_json: bool = option("Print JSON, one object per text: row, source, paraphrases, scores.", False, flag="--json")
     safe_cells: bool | None = option(
         "With --output: put an apostrophe before texts that a spreadsheet would run as a formula.  "
@@ -113,10 +124,6 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
         None,
         flag="--safe-cells/--raw-cells",
     )
-    prompt: str | None = option(PROMPT_HELP, None)
-    backend: str | None = option(BACKEND_HELP, None)
-    dtype: str | None = option(DTYPE_HELP, None)
-    trust_remote_code: bool = trust_option()
 
     def run(self) -> None:
         """Write the paraphrases of each text as they arrive."""
@@ -129,53 +136,32 @@ class ParaphraseTexts(ReadingOptions, SearchOptions, PassingOptions, WantedOptio
             check_table(self.output)
         decoding = self.decoding or ("beam" if self.n == 1 else "diverse_beam")
         self.search_options(decoding, [] if self.num_beams is None else [self.num_beams])  # refuses those of others
-        from ..generation.paraphraser import Paraphraser
-
         table = None if texts or self.input == "-" else self.input
-        sources = iter(texts or lines) if table is None else read_texts(table, self.column, self.errors)
-        loading: dict[str, Any] = {"dtype": self.dtype, "prompt": self.prompt, "backend": self.backend}
-        paraphraser = Paraphraser.from_pretrained(model, trust_remote_code=self.trust_remote_code, **loading)
-        read: deque[str] = deque()
-
-        def remembered() -> Iterator[str]:
-            for source in sources:
-                read.append(source)
-                yield source
-
-        given = {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != default_of(one)}
-        if self.keep_file:
-            from ..generation.protected_text import DEFAULT_KEEP
-
-            given["keep"] = [*given.get("keep", DEFAULT_KEEP), self.keep_file]
-        groups = paraphraser(remembered(), self.n, **{name: given[name] for name in given.keys() - OWN})
-        numbered = ((number, read.popleft(), group) for number, group in enumerate(groups, start=1))
+        sources, shown = tee((texts or lines) if table is None else read_texts(table, self.column, self.errors))
+        options = self.call_options(CallOptions, SearchOptions, PassingOptions)
+        groups = self.load_paraphraser(model)(sources, self.n, **options)
+        numbered = zip(count(1), shown, groups, strict=False)
         if self.output is not None:
-            _write_table(self.output, numbered, self.return_rejected, self.safe_cells)
+            self._write_table(self.output, numbered)
         else:
             for number, source, group in numbered:
                 _print_group(number, source, group, self.as_json)
         lines.check()
 
-
-def _write_table(
-    path: Path,
-    numbered: Iterable[tuple[int, str, list[Paraphrase]]],
-    return_rejected: bool,
-    safe_cells: bool | None,
-) -> None:
-    """Write a row for each paraphrase as it arrives, and report the count."""
-    counts: Counter[str] = Counter()
-    columns = COLUMNS | ({"reason": "string"} if return_rejected else {})
-    with open_table(path, columns, safe_cells) as write:
-        for number, source, group in numbered:
-            write(_make_rows(number, source, group, columns))
-            chosen = sum(one.reason is None for one in group)
-            counts.update(texts=1, paraphrases=chosen, unanswered=not chosen)
-    echo(
-        f"{path}: {counts['paraphrases']:,} paraphrases of {counts['texts']:,} texts, "
-        f"{counts['unanswered']:,} of which have none",
-        err=True,
-    )
+    def _write_table(self, path: Path, numbered: Iterable[tuple[int, str, list[Paraphrase]]]) -> None:
+        """Write a row for each paraphrase as it arrives, and report the count."""
+        counts: Counter[str] = Counter()
+        columns = COLUMNS | ({"reason": "string"} if self.return_rejected else {})
+        with open_table(path, columns, self.safe_cells) as write:
+            for number, source, group in numbered:
+                write(_make_rows(number, source, group, columns))
+                chosen = sum(one.reason is None for one in group)
+                counts.update(texts=1, paraphrases=chosen, unanswered=not chosen)
+        echo(
+            f"{path}: {counts['paraphrases']:,} paraphrases of {counts['texts']:,} texts, "
+            f"{counts['unanswered']:,} of which have none",
+            err=True,
+        )
 
 
 def _make_rows(number: int, source: str, group: list[Paraphrase], columns: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -202,3 +188,107 @@ def _print_group(number: int, source: str, group: Paraphrases, as_json: bool) ->
             numbers = " ".join("  -  " if value is None else f"{value:.3f}" for value in one[1:5])
             echo(f"{numbers}  {one.text}" + (f"  ({one.reason})" if one.reason else ""))
         echo("")
+
+
+class DocumentCallOptions(KeepOptions):
+    """Arguments of a `Paraphraser`'s `document`."""
+
+    min_adequacy: float | None = option("Minimum adequacy.  [default: 0.1]", None, least=0, most=1)
+    min_novelty: float | None = option("Minimum novelty.  [default: 0.1]", None, least=0, most=1)
+    keep: list[str] | None = option("What must stay, as in `paraphrase`.  [default: all kinds]", None, read=read_keep)
+    language: str = option("Language code of the document, such as de: it decides on abbreviations and names.", "en")
+    seed: int = option("Random seed.", 0)
+    batch_size: int = option("Batch size, in sentences.", 16, least=1)
+
+
+@verb("paraphrase-document")
+class ParaphraseDocument(ReadingOptions, WriterOptions, DocumentCallOptions):
+    """Paraphrase a document and leave its markup alone.
+
+    \b
+    hf-paraphrase paraphrase-document README.md --output README.new.md --changes changes.jsonl
+
+    It reads Markdown, plain text, HTML, Word (.docx) and subtitles; everything but the sentences stays byte for byte.
+    A sentence becomes its best candidate that keeps names, numbers, links, code and emphasis.
+    """
+
+    file: Path = option("The document: UTF-8, or .docx.", positional=True)
+    model: str = option("Checkpoint folder or Hub repository.", RELEASED)
+    output: Path = option("Where to write the new document; may be the same file.")
+    format: str = option("markdown, plain, subtitles, html, docx, or auto to go by the file's ending.", "auto")
+    changes: Path | None = option(
+        "JSON Lines file with the outcome of each sentence, and the reason where it stayed.", None
+    )
+    diff: bool = option("Print what changed in each sentence.", False)
+    diff_html: Path | None = option("HTML page with the changes in each sentence.", None)
+
+    def run(self) -> str:
+        from ..generation.documents import format_of
+        from ..generation.paraphraser import DOCUMENT_OPTIONS
+
+        kind = format_of(str(self.file), self.format)
+        text: str | bytes
+        if kind == "docx":
+            text = self.file.read_bytes()
+        else:
+            with open_text(self.file, newline="", errors=self.errors) as opened:
+                text = opened.read()
+        options = self.call_options(DocumentCallOptions, keep=DOCUMENT_OPTIONS["keep"])
+        changed = self.load_paraphraser(self.model).document(text, kind, return_changes=True, **options)
+        document, records = cast("tuple[str | bytes, list[SentenceChange]]", changed)
+        if isinstance(document, bytes):
+            with whole_file(self.output) as temporary:
+                temporary.write_bytes(document)
+        else:
+            write_text(self.output, document, newline="")
+        if self.changes is not None:
+            write_lines(self.changes, [record._asdict() for record in records])
+        if self.diff_html is not None:
+            write_text(self.diff_html, make_diff_page(str(self.file), records))
+        if self.diff:
+            echo_diff(records)
+        rewritten = sum(record.reason is None for record in records)
+        return f"{rewritten} of {len(records)} sentences rewritten: {self.output}"
+
+
+def _compare(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """What stayed, went (-) and came (+), in order."""
+    old, new = WORD.findall(before), WORD.findall(after)
+    # Without `autojunk` frequent words of a long sentence count too.
+    for kind, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield " ", "".join(old[first:last])
+            continue
+        if last > first:
+            yield "-", "".join(old[first:last])
+        if end > start:
+            yield "+", "".join(new[start:end])
+
+
+def echo_diff(changes: Iterable[SentenceChange]) -> None:
+    """Print each rewritten sentence with `[-what went-]` and `{+what came+}`, in colours on a terminal alone."""
+    is_coloured = sys.stdout.isatty()
+    for change in changes:
+        if change.after is None:
+            continue
+        shown = []
+        for sign, text in _compare(change.before, change.after):
+            text = make_printable(text)
+            if sign != " ":
+                text = f"[-{text}-]" if sign == "-" else f"{{+{text}+}}"
+                text = typer.style(text, fg="red" if sign == "-" else "green") if is_coloured else text
+            shown.append(text)
+        typer.echo(f"{change.line}: {''.join(shown)}")
+
+
+def make_diff_page(title: str, changes: Iterable[SentenceChange]) -> str:
+    """Write an HTML page of the rewritten sentences, in which what went is `del` and what came `ins`."""
+    forms = {" ": "{}", "-": "<del>{}</del>", "+": "<ins>{}</ins>"}
+    items = [
+        f'<li value="{change.line}">'
+        + "".join(forms[sign].format(escape(text)) for sign, text in _compare(change.before, change.after))
+        + "</li>"
+        for change in changes
+        if change.after is not None
+    ]
+    return PAGE.format(title=escape(title), items="\n".join(items))

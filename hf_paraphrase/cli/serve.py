@@ -1,25 +1,82 @@
-"""The command that puts a model behind HTTP."""
+"""The commands that show a model to people and programs. Heavy imports are inside them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..common.fields import option
+from ..errors import InputError
 from ..installation import require
-from .options import WriterOptions
+from ..released import RELEASED
+from ..serving.limits import Limits
+from .options import LoadingOptions, WriterOptions
 from .terminal import echo
-from .verbs import verb
+from .verbs import Verb, verb
 
-if TYPE_CHECKING:
-    from ..serving.served_model import ServedModel
+__all__ = ["MakeSpace", "OpenDemo", "Serve"]
 
-__all__ = ["Serve"]
 
-NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+@verb("demo")
+class OpenDemo(WriterOptions):
+    """Try a model in the browser.
+
+    \b
+    hf-paraphrase demo
+    hf-paraphrase demo runs/coupled-lstm-snli --port 8000
+
+    It shows paraphrases with scores and what is new in them, or how two sentences match. A model that edits by
+    retrieved pairs shows them and what each word attended to, a coupled LSTM the heat map of a unit. `space` puts the
+    same page on the Hub. Ctrl-C ends it.
+    """
+
+    host: str = option("Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")
+    port: int = option("Port to listen on.", 7860, least=0, most=65535)
+
+    def run(self) -> None:
+        require("gradio", "demo", "demo")
+        from ..serving.demo import launch_demo
+
+        loading = self.given(LoadingOptions)
+        launch_demo(self.model, loading, server_name=self.host, server_port=self.port)
+
+
+@verb("space")
+class MakeSpace(Verb):
+    """Publish the demo of a model as a Space on the Hub.
+
+    \b
+    hf-paraphrase space you/your-model --push you/your-space
+    hf-paraphrase space runs/first --output space
+
+    A Hub repository is loaded when the Space starts; a folder goes into the Space.
+    """
+
+    model: str = option("Checkpoint folder or Hub repository.", RELEASED, positional=True)
+    output: Path | None = option("Folder to write the Space to.", None)
+    push: str | None = option("Space on the Hub, created if missing: you/your-space.", None, metavar="REPO_ID")
+    private: bool = option("Create the Space as private.", False)
+    package: str | None = option(
+        "What pip installs there, such as a wheel's address.  [default: what is installed here]", None
+    )
+
+    def run(self) -> str:
+        if (self.output is None) == (self.push is None):
+            raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
+        require("gradio", "demo", "space")
+        from ..hub.push import push_space
+        from ..serving.space import write_space
+
+        with TemporaryDirectory() as temporary:
+            folder = self.output or Path(temporary)
+            write_space(self.model, folder, self.package)
+            if self.push is not None:
+                return push_space(folder, self.push, private=self.private)
+        return f"{self.output}: run it with `python app.py` there"
 
 
 @verb("serve")
-class Serve(WriterOptions):
+class Serve(Limits, WriterOptions):
     """Serve a model over HTTP.
 
     \b
@@ -35,40 +92,20 @@ class Serve(WriterOptions):
 
     host: str = option("Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")
     port: int = option("Port; 0 picks a free one.", 8000, least=0, most=65535)
-    max_batch: int = option("Maximum batch size.", 32, least=1)
-    max_wait_ms: float = option("Milliseconds to wait for more texts before a batch runs.", 5.0, least=0)
-    max_queue: int = option("Maximum number of waiting texts; more get 429.", 1024, least=1)
-    max_text_length: int = option("Maximum characters of a text; longer ones get 413.", 1000, least=1)
-    max_header_bytes: int = option("Maximum bytes of a header; longer ones get 431.", 65536, least=1024)
-    max_request_seconds: float = option(
-        "Maximum seconds for a request to arrive; slower ones get 408.", 60.0, least=0.1
-    )
-    max_connections: int = option(
-        "Maximum concurrent connections; more get 503. `ulimit -n` must be higher.", 900, least=1
-    )
     api_key_env: str | None = option("Environment variable with the key that requests must send.", None)
 
     def run(self) -> None:
-        """Serve until told to stop."""
-        for name in NEEDED:
+        for name in ("fastapi", "uvicorn", "prometheus_client"):
             require(name, "serve", "serving")
-        from ..serving.app import Limits, make_app
+        from ..serving.app import make_app
+        from ..serving.served_model import load_served_model
         from ..serving.server import listen, read_api_key, run_server
 
         api_key = None if self.api_key_env is None else read_api_key(self.api_key_env)
         with listen(self.host, self.port) as listener:
-            served = self.load()
-            limits = self.call(Limits)
-            app = make_app(served, limits, api_key)
+            served = load_served_model(self.model, self.max_batch, **self.given(LoadingOptions))
+            app = make_app(served, self, api_key)
             address, number, *_ = listener.getsockname()
             shown = f"[{address}]" if ":" in address else address
             echo(f"{self.model}: http://{shown}:{number}, documentation at /docs; Ctrl+C stops it")
-            run_server(app, listener, limits)
-
-    def load(self) -> ServedModel:
-        """The model with the tasks that it can do."""
-        from ..serving.served_model import load_served_model, serve_paraphraser
-
-        if self.backend or self.prompt:
-            return serve_paraphraser(self.model, self.load_paraphraser(), self.max_batch)
-        return load_served_model(self.model, self.max_batch, self.trust_remote_code, self.dtype)
+            run_server(app, listener, self)

@@ -1,24 +1,28 @@
-"""The commands that train, and show how it went. What is heavy is imported inside the commands."""
+"""The commands that train, and show what with and how it went. What is heavy is imported inside them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, Field, fields
+import time
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from ..common.fields import default_of, option
 from ..errors import InputError
-from .corpus import CorpusOptions, choose_corpus
+from ..installation import require
+from .corpus import ANY_CORPUS, CorpusOptions, choose_corpus, pick_split
 from .hub import push_trained
-from .options import check_matplotlib
-from .terminal import echo
+from .terminal import align_columns, echo
 from .verbs import Verb, VerbCommand, verb
 
-__all__ = ["DrawCurves", "Train", "parse_overrides"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
+__all__ = ["DrawCurves", "ListRecipes", "Train", "TrainRetriever", "describe_recipe", "parse_overrides"]
 
-# A recipe of each task.
+RECIPE_COLUMNS = ("recipe", "paper", "corpus", "what the paper reports, and of which model")
+# A recipe of each task; the first trains in minutes on a corpus that comes with the package.
 TASK_RECIPES = {
     "paraphrase": "residual-lstm-synthetic",
     "edit": "fset-synthetic",
@@ -29,6 +33,110 @@ TASK_RECIPES = {
     "autoencode": "hierarchical-autoencoder-hotel-reviews-small",
     "language_model": "sarah-lm-gutenberg-small",
 }
+
+
+@verb("recipes")
+class ListRecipes(Verb):
+    """List the recipes, or explain the fields of one.
+
+    \b
+    hf-paraphrase recipes
+    hf-paraphrase recipes residual-lstm-quora-small
+    hf-paraphrase recipes --json
+    hf-paraphrase train --recipe residual-lstm-synthetic --output-dir runs/first
+
+    Each with paper, corpus, and what the paper reports. --json adds the number of parameters, at the recipe's largest
+    vocabulary; null means the starting checkpoint's. The paper is that of the architecture; its figures are for the
+    same architecture and depth, at any width. Of one recipe, every field is shown with the recipe that states it,
+    since recipes extend each other.
+    """
+
+    name: str | None = option("A recipe, or a folder with files like those of one.", None, positional=True)
+    as_json: bool = option("A JSON list, with every figure of the papers.", False, flag="--json")
+
+    def run(self) -> list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]:
+        """What each recipe trains; of one its fields by file, each with its value and the recipe that states it."""
+        from ..training.recipe import list_recipes, trace_recipe
+
+        if self.name is not None:
+            return trace_recipe(self.name)
+        return [describe_recipe(name, with_size=self.as_json) for name in list_recipes()]
+
+    def show(self, described: list[dict[str, Any]] | dict[str, dict[str, tuple[Any, str]]]) -> None:
+        if self.as_json:
+            echo(json.dumps(described, indent=2, ensure_ascii=False))
+        elif isinstance(described, dict):
+            for file, values in described.items():
+                echo(f"{file}:")
+                lines = [(f"  {name}: {json.dumps(value)}", origin) for name, (value, origin) in values.items()]
+                width = min(60, max((len(line) for line, _ in lines), default=0))
+                for line, origin in lines:
+                    echo(f"{line:<{width}}  # {origin}")
+        else:
+            echo(align_columns([RECIPE_COLUMNS, *map(_cells, described)]))
+            echo(f"Start with {TASK_RECIPES['paraphrase']}: it needs no download and trains in minutes.")
+
+
+def describe_recipe(name: str, with_size: bool = True) -> dict[str, Any]:
+    """What a recipe trains.
+
+    Args:
+        name: As `load_recipe` takes it.
+        with_size: Build the model to count its parameters, which takes most of the time.
+
+    Returns:
+        `name`, `paper` (None where the architecture is of none), `task`, `model_type`, `dataset` and `dataset_name`,
+        `mixture`, the names of its corpora (none where there is but one), `num_parameters` (None without a size, or
+        where the checkpoint to start from decides), and `reported`: the paper's rows, each with `model`, `num_beams`
+        and `scores`.
+    """
+    from ..papers import find_paper, find_paper_rows
+    from ..training.recipe import load_recipe
+
+    recipe = load_recipe(name)
+    config, training = recipe.make_config(), recipe.training
+    paper = find_paper(config.model_type)
+    is_sized = training.pretrained is None or recipe.model_config.keys() != {"model_type"}
+    return {
+        "name": recipe.name,
+        "paper": paper and paper.name,
+        "task": training.task,
+        "model_type": config.model_type,
+        "dataset": training.dataset,
+        "dataset_name": training.dataset_name,
+        "mixture": [corpus.title for corpus in training.corpora],
+        "num_parameters": _count_parameters(training.task, config) if with_size and is_sized else None,
+        "reported": [row._asdict() for row in find_paper_rows(config, training.dataset)],
+    }
+
+
+def _count_parameters(task: str, config: PreTrainedConfig) -> int:
+    import torch
+
+    from ..pretrained import make_model
+    from ..training.tasks import TASKS
+
+    with torch.device("meta"):
+        return make_model(TASKS[task].auto_class, config).num_parameters()
+
+
+def _cells(described: dict[str, Any]) -> tuple[str, ...]:
+    corpus = "/".join(filter(None, (described["dataset"], described["dataset_name"])))
+    corpus = corpus or " + ".join(described["mixture"])
+    reported = "; ".join(_format_figures(described["reported"]))
+    return (described["name"], described["paper"] or "", corpus, reported)
+
+
+def _format_figures(rows: list[dict[str, Any]]) -> list[str]:
+    """`["bleu_4 36.7 at beam 5, bleu_4 37.0 at beam 10: 4-layer residual, 512 units"]`, one text a model."""
+    figures: dict[str, list[str]] = {}
+    for row in rows:
+        beam = "" if row["num_beams"] is None else f" at beam {row['num_beams']}"
+        _, _, model = row["model"].partition(", ")
+        # BLEU-4 where there is one, since most papers have it, or the first of its scores.
+        name = "bleu_4" if "bleu_4" in row["scores"] else next(iter(row["scores"]))
+        figures.setdefault(model, []).append(f"{name} {row['scores'][name]}{beam}")
+    return [f"{', '.join(scores)}: {model}" for model, scores in figures.items()]
 
 
 class TrainCommand(VerbCommand):
@@ -55,18 +163,13 @@ class TrainCommand(VerbCommand):
 
     def _describe_fields(self, config: type, values: dict[str, Any]) -> list[tuple[str, str]]:
         types, options = get_type_hints(config), {parameter.name for parameter in self.params}
-        return [
-            (f"--{field.name}", _describe_field(field, types[field.name], values))
-            for field in fields(config)
-            if field.name not in options
-        ]
-
-
-def _describe_field(field: Field, kind: Any, values: dict[str, Any]) -> str:
-    default = values.get(field.name, default_of(field))
-    notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
-    notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
-    return f"{field.metadata['help']}  [{'; '.join(notes)}]"
+        described = []
+        for field in (one for one in fields(config) if one.name not in options):
+            kind, default = types[field.name], values.get(field.name, default_of(field))
+            notes = [" | ".join(get_args(kind))] if get_origin(kind) is Literal else []
+            notes.append("required" if default is MISSING else f"default: {json.dumps(default)}")
+            described.append((f"--{field.name}", f"{field.metadata['help']}  [{'; '.join(notes)}]"))
+        return described
 
 
 def parse_overrides(label: str, args: list[str]) -> dict[str, str]:
@@ -119,7 +222,6 @@ class Train(CorpusOptions):
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
     def run(self) -> None:
-        """Train, and push where asked to."""
         from ..training.loop import train
         from ..training.recipe import load_recipe
 
@@ -145,6 +247,45 @@ class Train(CorpusOptions):
             push_trained(self.output_dir, repo_id, self.hub_private_repo)
 
 
+@verb("retriever train")
+class TrainRetriever(CorpusOptions):
+    """Train a sentence encoder for a retriever (RaE).
+
+    \b
+    hf-paraphrase retriever train --dataset quora --dataset-name clean --data-dir data/quora \\
+        --output-dir runs/quora-encoder
+    hf-paraphrase train --recipe rae-quora-small --data-dir data/quora --retriever-encoder runs/quora-encoder \\
+        --output-dir runs/rae-quora-small
+
+    The folder holds a model and a tokenizer, as `ParaphraseRetriever.from_pairs(pairs, encoder=…)` takes them. Printed
+    is the part of the validation sources that are nearer to their own target than to any other. Needs
+    sentence-transformers (the extra `retrieval`).
+    """
+
+    output_dir: Path = option("Where the encoder goes.")
+    dataset: str = option(ANY_CORPUS, "quora")
+    vocab_size: int = option("Vocabulary size, special tokens included.", 8000, least=5)
+    max_length: int = option("Tokens of a sentence; longer ones are cut.", 24, least=2)
+    hidden_size: int = option("Width of the vectors.", 128, least=1)
+    num_layers: int = option("Transformer layers.", 1, least=0)
+    num_train_epochs: float = option("Passes over the pairs.", 3.0)
+    train_batch_size: int = option("Batch size, in pairs.", 256, least=2)
+    learning_rate: float = option("Highest learning rate.", 2e-3)
+    seed: int = option("Seed of weights and batches.", 42)
+
+    def run(self) -> str:
+        from ..retrieval.encoders import AutoModelEncoder
+        from ..retrieval.training import measure_recall, train_encoder
+
+        pairs = self.find_corpus().load()
+        validation = pick_split(pairs, "validation")
+        started = time.perf_counter()
+        self.call(train_encoder, pairs=pick_split(pairs, "train"))
+        seconds = time.perf_counter() - started
+        recall = measure_recall(AutoModelEncoder(self.output_dir), validation)
+        return f"{seconds:.0f} s; {100 * recall:.1f}% of {len(validation)} sources find their own target first"
+
+
 @verb("explain curves")
 class DrawCurves(Verb):
     """Draw the learning curves of runs: perplexity by epoch.
@@ -159,8 +300,7 @@ class DrawCurves(Verb):
     fine_tuning: bool = option("Of language models: nits per character, on the general set too.", False)
 
     def run(self) -> None:
-        """Draw."""
-        check_matplotlib("explain curves")
+        require("matplotlib", "plots", "explain curves")
         from ..evaluation.language_models import plot_fine_tuning
         from ..training.reporting import plot_learning_curves
 

@@ -47,8 +47,9 @@ class VerbCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+@dataclass_transform(kw_only_default=True)
 class Verb(Options):
-    """Base of all verbs. Fields are made by `option`, whose details here may also be:
+    """Base of all verbs; subclasses are dataclasses. Fields are made by `option`, whose details here may also be:
 
     - `positional`: an argument of the command instead of an option;
     - `flag`: the option's name where it isn't the field's;
@@ -66,6 +67,9 @@ class Verb(Options):
     # As it was typed; empty in Python.
     command_line = ""
 
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True)(cls)
+
     def run(self) -> Any:
         """Do it, and return what came out."""
         raise NotImplementedError
@@ -82,19 +86,22 @@ class Verb(Options):
                 if owner != kind and getattr(self, one.name) != default_of(one):
                     raise InputError(f"{_flag(one)} is for a {owner}; {name} is {_article(kind)} {kind}")
 
+    def given(self, *parts: type[Options]) -> dict[str, Any]:
+        """The fields of some of its classes that are not None."""
+        names = [one.name for part in parts for one in fields(part)]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def call(self, function: Callable, **more: Any) -> Any:
         """Call a function with the fields that are its arguments and not None, and with `more`."""
         known = inspect.signature(function).parameters
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name in known}
-        return function(**{name: value for name, value in own.items() if value is not None} | more)
+        return function(**{name: value for name, value in self.given(type(self)).items() if name in known} | more)
 
 
-@dataclass_transform(kw_only_default=True)
 def verb(words: str) -> Callable[[type[Verb]], type[Verb]]:
-    """Make a class a dataclass and the verb of a command, such as "datasets list"."""
+    """Make a class the verb of a command, such as "datasets list"."""
 
     def add(kind: type[Verb]) -> type[Verb]:
-        VERBS[words] = dataclass(kw_only=True)(kind)
+        VERBS[words] = kind
         return kind
 
     return add

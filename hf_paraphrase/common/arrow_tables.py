@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
-__all__ = ["find_schema", "read_tables"]
+__all__ = ["find_schema", "is_text", "read_tables"]
 
 # pyarrow's errors for values without a common or supported type.
 UNFIT = (pa.ArrowException, OverflowError)
@@ -55,19 +55,16 @@ def _find_schema(table: TextTable, texts: Collection[str], lists: Collection[str
     schema = pa.schema([_plain_field(table, field) for field in schema], schema.metadata)
     for field in schema:
         kind = field.type.value_type if field.name in lists and _is_list(field.type) else field.type
-        if field.name in texts and not _is_text(kind):
+        if field.name in texts and not is_text(kind):
             raise InputError(f"{table.path}: column `{field.name}` must hold text, not {field.type}")
     return schema
 
 
 def read_tables(table: TextTable, schema: pa.Schema) -> Iterator[tuple[list[int], pa.Table]]:
-    """Read the columns of a schema that `find_schema` has found.
+    """Read the columns of a schema that `find_schema` has found, some rows at a time; InputError for unreadable rows.
 
     Yields:
         The lines of some rows (of Parquet their numbers, from 1), and the rows.
-
-    Raises:
-        InputError: A row that cannot be read.
     """
     if table.kind == "parquet":
         yield from _read_parquet(table, schema)
@@ -174,7 +171,8 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
 
 

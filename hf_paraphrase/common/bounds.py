@@ -44,11 +44,7 @@ TOKENS = (
 
 
 def read_bound(name: str) -> int:
-    """The bound of this name: the user's, or the default.
-
-    Raises:
-        InputError: The environment variable is not a whole number.
-    """
+    """The bound of this name: the default, or the user's, which must be a whole number (InputError)."""
     variable = VARIABLE.format(name)
     value = os.environ.get(variable)
     if value is None:
@@ -60,16 +56,7 @@ def read_bound(name: str) -> int:
 
 
 def check_bound(name: str, value: float, what: str) -> None:
-    """Refuse a value above a bound.
-
-    Args:
-        name: Of the bound, a key of `BOUNDS`.
-        value: What is asked for.
-        what: Names the file and the field in the error.
-
-    Raises:
-        InputError: It is more; the message names the variable that raises the bound.
-    """
+    """Raise InputError, beginning with `what` and saying how to raise it, where a value is above the bound `name`."""
     bound = read_bound(name)
     if not value <= bound:  # NaN is refused too
         raise InputError(
@@ -79,15 +66,12 @@ def check_bound(name: str, value: float, what: str) -> None:
 
 
 def check_model_sizes(values: Mapping[str, Any], source: str) -> None:
-    """Refuse a configuration of a model, or of models within it, with more layers or labels than the bounds allow,
-    or with negative sizes.
+    """Refuse a configuration of a model, or of models within it, beyond the bounds of layers and labels or with
+    negative sizes.
 
     Args:
         values: `config.json`.
-        source: Names it in the error.
-
-    Raises:
-        InputError: It has; the message names the field.
+        source: Names it in the error, an InputError that also names the field.
     """
     check_generation_sizes(values, source)  # which older configs have here, or by task in `task_specific_params`
     for name, value in values.items():
@@ -106,10 +90,7 @@ def check_generation_sizes(values: Mapping[str, Any], source: str) -> None:
 
     Args:
         values: `generation_config.json`.
-        source: Names it in the error.
-
-    Raises:
-        InputError: It does; the message names the field.
+        source: Names it in the error, an InputError that also names the field.
     """
     for bound, names in (("BEAMS", BEAMS), ("NEW_TOKENS", TOKENS)):
         for name in names:

@@ -11,16 +11,7 @@ __all__ = ["is_number", "whole_number"]
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
-    """Return a whole number of any type, such as NumPy's, as an int.
-
-    Args:
-        name: Of the argument.
-        value: Its value.
-        least: Lower bound; None for no limit.
-
-    Raises:
-        InputError: It is not a whole number, or too small.
-    """
+    """Return a whole number of any type, such as NumPy's, as an int; else, or below `least`, raise InputError."""
     if not isinstance(value, Integral) or isinstance(value, bool) or (least is not None and value < least):
         limit = "" if least is None else f" of at least {least}"
         raise InputError(f"`{name}` must be a whole number{limit}, not {value!r}")

@@ -17,13 +17,7 @@ _ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Docstring:
-    """The parts of a docstring.
-
-    Args:
-        summary: The first paragraph, on one line.
-        details: The paragraphs between the summary and the first section.
-        sections: The text of each section by its heading, not indented.
-    """
+    """A docstring: its first paragraph, on one line; those before the first section; the sections by heading."""
 
     summary: str
     details: str

@@ -17,11 +17,7 @@ PACKAGES = ("hf-paraphrase", "torch", "transformers", "datasets", "tokenizers", 
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
-    """What a result depends on besides its recipe: device, threads, versions, commit and date.
-
-    Args:
-        device: Where the model ran.
-    """
+    """What a result depends on besides its recipe: the device of the model, threads, versions, commit and date."""
     return {
         "device": device.type,
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),

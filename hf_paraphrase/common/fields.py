@@ -143,12 +143,7 @@ def parse_scalar(text: str) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Parse YAML.
-
-    Raises:
-        InputError: It asks for more than the bounds allow.
-        yaml.YAMLError: It is not valid.
-    """
+    """Parse YAML; InputError where it asks for more than the bounds allow, yaml.YAMLError where it is not valid."""
     try:
         return yaml.load(text, _Yaml12Loader)
     except InputError:
@@ -160,16 +155,13 @@ def _parse(text: str) -> Any:
 
 
 def check_known(names: Iterable[str], known: Iterable[str], source: str, what: str = "field") -> None:
-    """Refuse names that do not exist.
+    """Raise InputError for names that do not exist, with the closest that do.
 
     Args:
         names: The names in a file.
         known: All names there are.
         source: The file, for the message.
         what: Names them in the message.
-
-    Raises:
-        InputError: With the name and the closest ones that exist.
     """
     known = sorted(known)
     for name in names:

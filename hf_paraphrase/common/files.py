@@ -26,7 +26,6 @@ from .bounds import check_bound, read_bound
 __all__ = [
     "LOCK_FILE",
     "bounded_lines",
-    "check_errors",
     "check_links",
     "check_unicode",
     "copy_file",
@@ -58,11 +57,7 @@ LOCK_SECONDS = 3.0
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder with symbolic links out of it: its author would choose which of this machine's files are read.
-
-    Raises:
-        InputError: One does; the message names it.
-    """
+    """Raise InputError where a folder has symbolic links out of it: its author would choose which files are read."""
     root = folder.resolve()
     roots = [root]
     if root.parent.name == "snapshots":  # of the Hub's cache, which keeps what is in the files beside it
@@ -77,11 +72,7 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 @contextmanager
 def open_text(path: str | os.PathLike, **kwargs: Any) -> Iterator[TextIO]:
-    """Open a file of UTF-8 text, plain or gzipped, for reading.
-
-    Args:
-        path: The file.
-        kwargs: Further arguments of `open`.
+    """Open a file of UTF-8 text, plain or gzipped, for reading; `kwargs` are those of `open`.
 
     Raises:
         InputError: It turns out, inside the `with` block, not to be UTF-8, or to be a gzip file that is damaged or
@@ -117,13 +108,7 @@ def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
 def check_unicode(text: str, where: str, errors: str = "strict") -> str:
     """Return a text without halves of surrogate pairs, which no model and no file takes.
 
-    Args:
-        text: The text.
-        where: Names it in the error.
-        errors: "replace" puts U+FFFD in the place of each.
-
-    Raises:
-        InputError: There is one, and `errors` is "strict".
+    With `errors` "replace", U+FFFD stands in the place of each; with "strict", InputError says `where` the first is.
     """
     try:
         text.encode("utf-8")
@@ -134,22 +119,8 @@ def check_unicode(text: str, where: str, errors: str = "strict") -> str:
     return text
 
 
-def check_errors(errors: str) -> None:
-    """Raise InputError unless `errors` is a way of reading invalid UTF-8."""
-    if errors not in ("strict", "replace"):
-        raise InputError(f"--errors must be strict or replace, not {errors}")
-
-
 def bounded_lines(file: IO[AnyStr], source: str | os.PathLike) -> Iterator[AnyStr]:
-    """The lines of an open file.
-
-    Args:
-        file: The file.
-        source: Names it in the error.
-
-    Raises:
-        InputError: A line, in bytes or characters, is longer than `HF_PARAPHRASE_MAX_LINE_LENGTH`.
-    """
+    """The lines of an open file; InputError names `source` where one exceeds `HF_PARAPHRASE_MAX_LINE_LENGTH`."""
     longest, number = read_bound("LINE_LENGTH"), 0
     while line := file.readline(longest + 1):
         number += 1
@@ -178,10 +149,10 @@ class _BoundedGzip(io.RawIOBase):
 
 
 def open_plain_or_gzipped(path: Path, bounded: bool = True) -> BinaryIO:
-    """Open a file for reading bytes.
+    """Open a file for reading bytes; gzip is detected by content, not by name.
 
     Args:
-        path: The file; gzip is detected by content, not by name.
+        path: The file.
         bounded: Raise InputError where it unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
     """
     if not path.is_file():  # a named pipe, which can be read once
@@ -201,9 +172,7 @@ def ends_lines_in_returns(start: bytes) -> bool:
 def use_writable_folders(config: ModuleType, *names: str) -> None:
     """Have a library of Hugging Face keep its files in temporary folders where it cannot write to its cache.
 
-    Args:
-        config: Its `config` module.
-        names: The names of its folders there.
+    The folders are `names` in its module `config`.
     """
     for name in names:
         folder = Path(getattr(config, name))
@@ -229,10 +198,8 @@ def writable_folder(folder: Path) -> Path:
 def locked(directory: Path) -> Iterator[None]:
     """Keep other runs out of an output folder; a lock whose owner died on this machine is taken over.
 
-    The folder is made where it is not there, and goes again if nothing was written into it.
-
-    Raises:
-        InputError: Another run works there.
+    The folder is made where it is not there, and goes again if nothing was written into it. InputError says that
+    another run works there.
     """
     is_new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
@@ -258,11 +225,7 @@ def locked(directory: Path) -> Iterator[None]:
 def whole_file(path: Path) -> Iterator[Path]:
     """Write a file atomically, even if the process or the machine stops.
 
-    Args:
-        path: The file.
-
-    Yields:
-        Destination; the file moves there when the `with` block ends without an error.
+    Yields where to write; the file moves to `path` when the `with` block ends without an error.
     """
     temporary = _temporary(path)
     try:
@@ -273,13 +236,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, newline: str | None = None) -> None:
-    """Write a UTF-8 text file atomically.
-
-    Args:
-        path: The file.
-        text: Its content.
-        newline: As in `open`: empty to leave the line ends as they are on every system.
-    """
+    """Write a UTF-8 text file atomically; an empty `newline` leaves the line ends as they are on every system."""
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline=newline)
 
@@ -301,11 +258,7 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Parse JSON.
-
-    Args:
-        text: The JSON.
-        where: Names the file, with a line number if needed, in errors.
+    """Parse JSON; `where` names the file, with a line number if needed, in errors.
 
     Raises:
         InputError: It is not JSON, nests too deeply, or has an integer of more digits than Python reads.
@@ -333,11 +286,7 @@ def describe_digits(error: ValueError) -> str:
 
 
 def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
-    """Read a file of one JSON object; `name` is used in errors.
-
-    Raises:
-        InputError: It is none.
-    """
+    """Read a file of one JSON object, or raise InputError, in which `name` stands for the file."""
     values = parse_json(path.read_bytes(), name or str(path))
     if not isinstance(values, dict):
         raise InputError(f"{name or path} must hold one JSON object, not a {type(values).__name__}")
@@ -345,11 +294,7 @@ def read_json_object(path: Path, name: str | None = None) -> dict[str, Any]:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """Read what `write_lines` wrote.
-
-    Raises:
-        InputError: A line is not JSON.
-    """
+    """Read what `write_lines` wrote; InputError names a line that is not JSON."""
     # Not `splitlines`, which also cuts at characters that JSON has inside of a text.
     lines = enumerate(path.read_bytes().split(b"\n"), start=1)
     return [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
@@ -362,12 +307,7 @@ def copy_file(source: Path, path: Path) -> None:
 
 
 def write_directory(path: Path, write: Callable[[Path], None]) -> None:
-    """Make a folder atomically.
-
-    Args:
-        path: The folder; its parent is made if missing, and a folder of its name is removed first.
-        write: Fills the empty folder that it is handed.
-    """
+    """Make a folder atomically, in place of one of its name: `write` fills the empty folder that it is handed."""
     temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
     try:

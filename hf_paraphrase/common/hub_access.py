@@ -44,11 +44,7 @@ class PushError(OSError):
 
 
 def reach_hub() -> None:
-    """Ask the Hub for a sign of life, once in a process.
-
-    Raises:
-        TransportError: There was none within the seconds of HF_HUB_ETAG_TIMEOUT.
-    """
+    """Ask the Hub for a sign of life, once in a process; TransportError after the seconds of HF_HUB_ETAG_TIMEOUT."""
     global _next_probe
     if time.monotonic() >= _next_probe:
         get_session().head(constants.ENDPOINT, timeout=constants.HF_HUB_ETAG_TIMEOUT)
@@ -77,13 +73,7 @@ def use_cache_without_network(path: str | os.PathLike, local_files_only: bool | 
 
 
 def describe_absence(path: str | os.PathLike, kind: str = "checkpoint folder", at: str = "") -> str:
-    """Say that something is neither here nor on the Hub, and what to do.
-
-    Args:
-        path: What was looked for.
-        kind: Of folder.
-        at: Its revision, in words.
-    """
+    """Say that a `kind` of folder is neither here nor, `at` a revision, on the Hub, and what to do."""
     if not _may_be_repository(path):
         return f"{path} is neither a {kind} nor a Hub repository: there is no such folder"
     if _problem:

@@ -10,12 +10,7 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
-
-    Args:
-        package: Its `__name__`.
-        modules: The module within it of every name.
-    """
+    """The `__getattr__` of a package, from its `__name__` and the module within it of every name."""
 
     def load(name: str) -> Any:
         if name not in modules:

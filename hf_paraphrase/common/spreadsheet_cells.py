@@ -20,13 +20,7 @@ QUOTED = re.compile(r"'+[=+\-@\t\r]")
 
 
 def csv_writer(file: TextIO, columns: Sequence[str], delimiter: str = ",") -> csv.DictWriter:
-    """Write the names of the columns, and return what writes the rows.
-
-    Args:
-        file: Opened with `newline=""`.
-        columns: Their names.
-        delimiter: Between cells.
-    """
+    """Write the names of the columns to a file opened with `newline=""`, and return what writes the rows."""
     writer = csv.DictWriter(_NewlineEnds(file), columns, delimiter=delimiter, lineterminator="\r\n")
     writer.writeheader()
     return writer

@@ -15,7 +15,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -77,19 +77,11 @@ class Row(NamedTuple):
 
 def table_kind(path: str | os.PathLike) -> str | None:
     """The kind of a file by its ending, in any case and less `.gz`; None for an ending that no reader here knows."""
-    return KINDS.get(_ending(path))
-
-
-def _ending(path: str | os.PathLike) -> str:
-    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    return KINDS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def find_tables(folder: Path) -> list[Path]:
-    """All tables under a folder except hidden ones; plain text files only if there are no others.
-
-    Raises:
-        InputError: There is none.
-    """
+    """All tables under a folder except hidden ones, or else its plain text files; InputError without any."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in IGNORED)
     files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     tables = [path for path in files if table_kind(path) not in (None, "txt")]
@@ -100,11 +92,7 @@ def find_tables(folder: Path) -> list[Path]:
 
 
 def expand_globs(pattern: str | os.PathLike) -> list[Path]:
-    """The files that a path or glob pattern names.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
+    """The files that a path or glob pattern names; FileNotFoundError if there is none."""
     path = Path(pattern).expanduser()
     if path.is_file():  # whose name may hold brackets
         return [path]
@@ -141,10 +129,7 @@ class TextTable:
         return f"{self.path}, {'row' if self.kind == 'parquet' else 'line'} {line}"
 
     def columns(self, lines: Iterable[tuple[int, str]] | None = None) -> list[str] | None:
-        """The names of the columns; None where every row brings its own.
-
-        Args:
-            lines: As in `rows`.
+        """The names of the columns, which are in `lines` if given; None where every row brings its own.
 
         Raises:
             InputError: A duplicate column name, or no header.
@@ -161,11 +146,7 @@ class TextTable:
             return self.columns(opened)
 
     def check_columns(self, names: Sequence[str], option: str = "") -> None:
-        """Refuse a file without any of these columns.
-
-        Raises:
-            InputError: It has none of them; the message lists the existing columns.
-        """
+        """Raise InputError for a file without any of these columns; the message lists those that exist."""
         there = self.columns()
         if self.kind == "txt" and option and LINE not in names:
             raise InputError(
@@ -200,22 +181,14 @@ class TextTable:
                 yield from self._read_lines(opened, reject)
 
     def column(self, row: Row, names: Sequence[str], advice: str = "") -> str:
-        """The first of these columns that a row has.
-
-        Raises:
-            InputError: It has none.
-        """
+        """The first of these columns that a row has; InputError if it has none."""
         for name in names:
             if name in row.values:
                 return name
         raise InputError(self._missing(self.place(row.line), names, row.values) + advice)
 
     def text(self, row: Row, name: str) -> str:
-        """The text of a cell; empty where it is missing.
-
-        Raises:
-            InputError: The cell is not text; the message names its type.
-        """
+        """The text of a cell, empty where it is missing; InputError names the type of a cell that is not text."""
         value = row.values.get(name)
         if value is None:
             return ""
@@ -225,21 +198,13 @@ class TextTable:
         return check_unicode(value, where, self.errors)
 
     def texts(self, row: Row, name: str) -> list[str]:
-        """The texts of a cell that may hold a list of them, without empty ones.
-
-        Raises:
-            InputError: As `text`.
-        """
+        """The texts of a cell that may hold a list of them, without empty ones; errors as in `text`."""
         value = row.values.get(name)
         values = value if isinstance(value, list) else [value]
         return [text for one in values if (text := self.text(Row(row.line, {name: one}), name))]
 
     def check_names(self, names: list[str]) -> list[str]:
-        """The names, checked for duplicates.
-
-        Raises:
-            InputError: It does.
-        """
+        """The names, or InputError where one comes twice."""
         twice = _first_double(name for name in names if name)
         if twice is not None:
             raise InputError(f"{self.path}: two columns are called `{twice}`; rename one")
@@ -318,7 +283,7 @@ class TextTable:
     def _read_objects(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         for number, line in lines:
             if line.strip():
-                yield from self._parse_object(number, partial(DECODER.decode, line), reject)
+                yield from self._parse_object(number, lambda line=line: (DECODER.decode(line), 0), reject)
 
     def _read_array(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         numbered = list(lines)
@@ -329,24 +294,22 @@ class TextTable:
             number, seen = number + text.count("\n", seen, place), place
             if text[place : place + 1] == "]":
                 return
-            end: list[int] = []
-
-            def decode(place: int = place, end: list[int] = end) -> Any:
-                value, stop = DECODER.raw_decode(text, place)
-                end.append(stop)
-                return value
-
-            yield from self._parse_object(number, decode, reject)
-            if not end:  # what is not JSON has no end behind which the next item would begin
+            end = yield from self._parse_object(number, partial(DECODER.raw_decode, text, place), reject)
+            if end is None:  # what is not JSON has no end behind which the next item would begin
                 return
-            place = cast(re.Match, WHITESPACE.match(text, end[0])).end()
+            place = cast(re.Match, WHITESPACE.match(text, end)).end()
             if text[place : place + 1] not in (",", "]"):
                 return reject(self.path, number, "the array is not closed, or a comma is missing")
             place += text[place] == ","
 
-    def _parse_object(self, line: int, decode: Callable[[], Any], reject: Reject) -> Iterator[Row]:
+    def _parse_object(
+        self, line: int, decode: Callable[[], tuple[Any, int]], reject: Reject
+    ) -> Generator[Row, None, int | None]:
+        """The row that `decode` gives, if it does; returns the place behind it."""
+        end = None
         try:
-            values = self._check_texts(decode(), "its names")
+            value, end = decode()
+            values = self._check_texts(value, "its names")
         except InputError as error:
             reject(self.path, line, str(error))
         except json.JSONDecodeError as error:
@@ -360,6 +323,7 @@ class TextTable:
             else:
                 expected = "a JSON object with a field for each column"
                 reject(self.path, line, f"expected {expected}, not {_type_name(values)}")
+        return end
 
     def _check_texts(self, value: Any, where: str) -> Any:
         if isinstance(value, dict):
@@ -394,10 +358,7 @@ def parse_cells(record: str, delimiter: str) -> list[str] | None:
 
 
 def split_records(
-    lines: Iterable[tuple[int, str]],
-    delimiter: str,
-    widths: Container[int] | None = None,
-    over_lines: bool = False,
+    lines: Iterable[tuple[int, str]], delimiter: str, widths: Container[int] | None = None, over_lines: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Split lines into cells, which may be quoted; an unmatched quote is literal.
 
@@ -461,11 +422,7 @@ def _find_delimiter(header: str) -> str:
 
 @contextmanager
 def refusing_damage(problem: str) -> Iterator[None]:
-    """Refuse a Parquet file whose bytes are damaged, by whichever error pyarrow notices it.
-
-    Raises:
-        InputError: One of them; it says the problem and the error.
-    """
+    """Raise InputError, with the problem, for a damaged Parquet file, whichever error pyarrow noticed it by."""
     import pyarrow as pa
 
     try:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from huggingface_hub import ModelCard, ModelCardData
@@ -14,22 +12,13 @@ from huggingface_hub import ModelCard, ModelCardData
 from .. import __version__
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
-from ..papers import ArchitectureNotes, Paper, find_paper
+from ..papers import find_paper
 from ..registration import ARCHITECTURES
-from .card_sections import (
-    describe_course,
-    describe_run,
-    describe_training_data,
-    measure_failures,
-    show_call,
-    show_examples,
-    show_readings,
-    show_results,
-)
+from . import card_sections as sections
 from .checkpoint import Checkpoint
 from .results import METRIC_TYPES, list_scores, make_eval_results
 
-__all__ = ["CardContent", "is_edited", "make_card", "seal"]
+__all__ = ["is_edited", "make_card", "seal"]
 
 # In an installed package the template is next to this file; in a checkout it is in `model_cards`.
 TEMPLATES = (
@@ -37,72 +26,6 @@ TEMPLATES = (
     Path(__file__).parents[2] / "model_cards" / "model_card_template.md",
 )
 SEAL = re.compile(r"\n<!-- written by hf_paraphrase, sha256 (\w+); an edited card is kept -->\n*\Z")
-
-
-@dataclass(frozen=True)
-class CardContent:
-    """The values for the template `model_card_template.md`; texts are Markdown.
-
-    Args:
-        metadata: The YAML above the text.
-        name: Of the model.
-        repo_id: Where it is loaded from.
-        paper: That the architecture is from.
-        notes: On the architecture.
-        summary: What the model is, as one clause.
-        size: Parameters and words.
-        domain: What kind of text it knows, as a sentence.
-        language: In which language, as a sentence.
-        auto_class: What loads the model.
-        task: Of `pipeline()`.
-        variable: Name of the pipeline in the examples.
-        call: Its arguments there.
-        has_code: Whether code comes with it, that runs it where this package is not installed.
-        has_retriever: Whether a retriever comes with it.
-        has_curves: Whether a picture of its learning curves does.
-        corpus: Corpus, configuration, licence and sizes, and of a mixture a row of each part; None where it is not
-            known.
-        procedure: The course of the training, and every field of its recipe by file; None where it is not known.
-        tables: A table of results for each split.
-        examples: Rows of outputs; None where none were kept.
-        readings: What a reader accepts; None where nobody has read.
-        failures: Known failures.
-        environment: Device, hours, precision, software; None where it is not known.
-        version: Of this package.
-    """
-
-    metadata: str
-    name: str
-    repo_id: str
-    paper: Paper
-    notes: ArchitectureNotes
-    summary: str
-    size: str
-    domain: str
-    language: str
-    auto_class: str
-    task: str
-    variable: str
-    call: str
-    has_code: bool
-    has_retriever: bool
-    has_curves: bool
-    corpus: dict[str, Any] | None
-    procedure: dict[str, Any] | None
-    tables: list[dict[str, Any]]
-    examples: dict[str, Any] | None
-    readings: dict[str, Any] | None
-    failures: list[str]
-    environment: dict[str, str] | None
-    version: str = __version__
-
-    def render(self) -> str:
-        """Fill the template."""
-        path = next(path for path in TEMPLATES if path.is_file())
-        environment = jinja2.Environment(
-            trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
-        )
-        return environment.from_string(path.read_text(encoding="utf-8")).render(**vars(self))
 
 
 def make_card(
@@ -129,34 +52,41 @@ def make_card(
         raise InputError(f"no card text for models of type {checkpoint.model_type}; write a README.md beside it")
     notes, repo_id = paper.architectures[checkpoint.model_type], repo_id or checkpoint.name
     summary, is_matcher = checkpoint.summary, "Classification" in checkpoint.auto_class
-    corpus = describe_training_data(summary) if summary else None
+    corpus = sections.describe_training_data(summary) if summary else None
     language = language or ("en" if _published_corpora(checkpoint) else None)
-    content = CardContent(
-        metadata=_metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
-        name=repo_id.rpartition("/")[2],
-        repo_id=repo_id,
-        paper=paper,
-        notes=notes,
-        summary=notes.summarise(checkpoint.config),
-        size=f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
-        domain=corpus["about"] if corpus else "Not recorded.",
-        language=_describe_language(language),
-        auto_class=checkpoint.auto_class,
-        task="text-classification" if is_matcher else "text2text-generation",
-        variable="match" if is_matcher else "rewrite",
-        call=show_call(checkpoint, is_matcher),
-        has_code=any(row.model_type == checkpoint.model_type for row in ARCHITECTURES),
-        has_retriever=checkpoint.has_retriever,
-        has_curves="learning_curves.png" in checkpoint.sizes,
-        corpus=corpus,
-        procedure=describe_course(summary) if summary else None,
-        tables=[show_results(results) for results in checkpoint.results.values()],
-        examples=show_examples(checkpoint),
-        readings=show_readings(checkpoint),
-        failures=[*notes.failures, *measure_failures(checkpoint)],
-        environment=describe_run(summary) if summary else None,
+    name = "English" if language == "en" else f"`{language}`"
+    content = {
+        "metadata": _metadata(checkpoint, repo_id, dataset_id, license, language).to_yaml(),
+        "name": repo_id.rpartition("/")[2],
+        "repo_id": repo_id,
+        "paper": paper,
+        "notes": notes,
+        "summary": notes.summarise(checkpoint.config),
+        "size": f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
+        "domain": corpus["about"] if corpus else "Not recorded.",
+        "language": "The language is not recorded." if language is None else f"The language is {name}.",
+        "auto_class": checkpoint.auto_class,
+        "task": "text-classification" if is_matcher else "text2text-generation",
+        "variable": "match" if is_matcher else "rewrite",
+        "call": sections.show_call(checkpoint, is_matcher),
+        # Code that runs it where this package is not installed.
+        "has_code": any(row.model_type == checkpoint.model_type for row in ARCHITECTURES),
+        "has_retriever": checkpoint.has_retriever,
+        "has_curves": "learning_curves.png" in checkpoint.sizes,
+        "corpus": corpus,
+        "procedure": sections.describe_course(summary) if summary else None,
+        "tables": [sections.show_results(results) for results in checkpoint.results.values()],
+        "examples": sections.show_examples(checkpoint),
+        "readings": sections.show_readings(checkpoint),
+        "failures": [*notes.failures, *sections.measure_failures(checkpoint)],
+        "environment": sections.describe_run(summary) if summary else None,
+        "version": __version__,
+    }
+    path = next(path for path in TEMPLATES if path.is_file())
+    environment = jinja2.Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    return ModelCard(seal(content.render()))
+    return ModelCard(seal(environment.from_string(path.read_text(encoding="utf-8")).render(content)))
 
 
 def seal(text: str) -> str:
@@ -182,12 +112,6 @@ def _published_corpora(checkpoint: Checkpoint) -> list[str]:
     mixture = checkpoint.summary.get("mixture") or [checkpoint.summary["recipe"]["training"]]
     corpora = list(dict.fromkeys(corpus["dataset"] for corpus in mixture))
     return corpora if all(map(is_published, corpora)) else []
-
-
-def _describe_language(language: str | None) -> str:
-    if language is None:
-        return "The language is not recorded."
-    return f"The language is {'English' if language == 'en' else f'`{language}`'}."
 
 
 def _metadata(

@@ -9,13 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from huggingface_hub import (
-    HfApi,
-    constants,
-    hf_hub_download,
-    parse_local_safetensors_file_metadata,
-    snapshot_download,
-)
+from huggingface_hub import HfApi, constants, hf_hub_download, parse_local_safetensors_file_metadata, snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, SafetensorsParsingError
 from huggingface_hub.hf_api import RepoFile
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES

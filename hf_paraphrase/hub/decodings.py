@@ -8,13 +8,12 @@ from collections.abc import Callable
 from huggingface_hub import ModelCardData
 
 from ..common.docstrings import read_docstring
-from ..errors import InputError
 from ..models.bundle import bundle
 from ..models.search.dips import dips
 from ..models.search.diverse_beam_search import diverse_beam_search
-from .portable_code import REQUIREMENTS
+from .files import REQUIREMENTS
 
-__all__ = ["check_decoding", "is_of_decoding", "make_decoding", "make_decoding_card"]
+__all__ = ["FOLDER", "SHARED", "make_decoding", "make_decoding_card"]
 
 FOLDER = "custom_generate/"
 SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
@@ -84,49 +83,26 @@ The tokens are those of `model.generate(..., custom_generate={function})`, with 
 """
 
 
-def check_decoding(name: str) -> None:
-    """Raise InputError for a decoding that cannot be shared."""
-    if name not in SHARED:
-        raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
-
-
-def is_of_decoding(path: str) -> bool:
-    """Whether a file of a repository is one that a push of a decoding replaces or removes."""
-    return path.startswith(FOLDER)
-
-
 def make_decoding(name: str) -> dict[str, bytes]:
-    """The files of a decoding's repository, but for its card, by their paths.
-
-    Args:
-        name: "diverse_beam" or "dips".
-    """
+    """The files of a decoding's repository, "diverse_beam" or "dips", but for its card, by their paths."""
     function = SHARED[name]
-    modules = bundle(f"search.{function.__module__.rpartition('.')[2]}")
-    files = {path: text.encode() for path, text in modules.items()}
-    files |= {
-        "generate.py": GENERATE.format(function=function.__name__).encode(),
-        "requirements.txt": REQUIREMENTS.encode(),
-    }
-    return {FOLDER + path: content for path, content in files.items()}
+    files = bundle(f"search.{function.__module__.rpartition('.')[2]}")
+    files |= {"generate.py": GENERATE.format(function=function.__name__), "requirements.txt": REQUIREMENTS}
+    return {FOLDER + path: text.encode() for path, text in files.items()}
 
 
 def make_decoding_card(name: str, repo_id: str) -> str:
     """The card of a decoding's repository, described by the function's docstring."""
     function = SHARED[name]
     docstring = read_docstring(function)
-    defaults = {
-        argument: parameter.default
-        for argument, parameter in inspect.signature(function).parameters.items()
-        if parameter.default is not parameter.empty
-    }
     described = docstring.arguments
-    rows = [f"| `{argument}` | `{default}` | {described[argument]} |" for argument, default in defaults.items()]
-    metadata = ModelCardData(
-        library_name="transformers",
-        license="apache-2.0",
-        tags=["custom_generate", "paraphrase", "hf_paraphrase", name],
-    )
+    rows = [
+        f"| `{one.name}` | `{one.default}` | {described[one.name]} |"
+        for one in inspect.signature(function).parameters.values()
+        if one.default is not one.empty
+    ]
+    tags = ["custom_generate", "paraphrase", "hf_paraphrase", name]
+    metadata = ModelCardData(library_name="transformers", license="apache-2.0", tags=tags)
     return CARD.format(
         metadata=metadata.to_yaml(),
         title=repo_id.rpartition("/")[2],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -10,8 +11,12 @@ from transformers.dynamic_module_utils import get_relative_import_files
 
 from ..common.files import check_links, read_json_object
 from ..errors import InputError
+from ..models.bundle import bundle
 
-__all__ = ["find_code", "find_files", "is_ours"]
+__all__ = ["REQUIREMENTS", "find_files", "find_handler", "is_ours"]
+
+# What the code of this package that repositories carry needs, as pyproject.toml has it.
+REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
 
 WEIGHTS = ("model*.safetensors", "model*.safetensors.index.json")
 # Everything else that is read by transformers or by a person; a run's checkpoints, logs and outputs stay at home.
@@ -36,10 +41,7 @@ REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
 
 
 def find_files(folder: Path) -> dict[str, Path]:
-    """The files to upload, by their paths in the repository.
-
-    Args:
-        folder: A checkpoint, such as the output folder of a training.
+    """The files to upload of a checkpoint, such as the output folder of a training, by their paths in the repository.
 
     Raises:
         FileNotFoundError: There is no such folder.
@@ -55,14 +57,13 @@ def find_files(folder: Path) -> dict[str, Path]:
     if not (folder / "tokenizer_config.json").is_file():
         raise InputError(f"{folder} holds a model but no tokenizer; save one there with `save_pretrained`")
     paths = [path for pattern in (*WEIGHTS, *OTHERS) for path in folder.glob(pattern) if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path for path in sorted([*paths, *find_code(folder)])}
+    return {path.relative_to(folder).as_posix(): path for path in sorted([*paths, *_find_code(folder)])}
 
 
-def find_code(folder: Path) -> list[Path]:
+def _find_code(folder: Path) -> list[Path]:
     """The modules that a checkpoint names as its own (`auto_map`, `custom_pipelines`), and those that they import.
 
-    Raises:
-        InputError: One of them is missing.
+    InputError says which of them is missing.
     """
     modules = set()
     for name in ("config.json", "tokenizer_config.json"):
@@ -105,3 +106,18 @@ def _find_module(config: Path, reference: str) -> Path:
 def is_ours(path: str) -> bool:
     """Whether a push replaces or removes a file of the repository."""
     return any(fnmatch(path, pattern) for pattern in REPLACED)
+
+
+def find_handler(files: Collection[str], writes: bool) -> dict[str, Path | bytes]:
+    """Files that an Inference Endpoint needs besides a checkpoint: `handler.py` and what it imports.
+
+    Args:
+        files: Those of the checkpoint, which may have brought the pipeline itself.
+        writes: Whether its model writes texts, and so needs the pipeline.
+    """
+    modules = bundle("search.pipeline_text2text") if writes and "search.py" not in files else {}
+    own: dict[str, Path | bytes] = {
+        "handler.py": Path(__file__).with_name("handler.py"),
+        "requirements.txt": REQUIREMENTS.encode(),
+    }
+    return {**{name: text.encode() for name, text in modules.items()}, **own}

@@ -27,11 +27,7 @@ BATCH_SIZE = 16
 
 
 class EndpointHandler:
-    """The endpoint creates this class once and calls it for every request.
-
-    Args:
-        path: The folder with the files of the repository.
-    """
+    """The endpoint creates this class once, with the repository's folder, and calls it for every request."""
 
     def __init__(self, path: str = ""):
         self.has_package = importlib.util.find_spec("hf_paraphrase") is not None

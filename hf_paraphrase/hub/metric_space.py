@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from ..common.docstrings import read_docstring
 from ..errors import InputError
 from ..installation import find_public_requirement
-from .spaces import make_front_matter
 
 if TYPE_CHECKING:
     from ..metrics.checked_metric import CheckedMetric
 
-__all__ = ["check_module_name", "make_metric_card", "make_metric_space"]
+__all__ = ["check_module_name", "make_front_matter", "make_metric_card", "make_metric_space"]
 
 APP = """from hf_paraphrase.serving.metric_page import launch_metric
 
@@ -63,23 +65,14 @@ SIGNATURE = "\n\n`signature` is everything that decides the scores: compare only
 
 
 def check_module_name(repo_id: str) -> None:
-    """Refuse a Space that `evaluate` could not load from: it imports a module of the Space's name.
-
-    Raises:
-        InputError: Its name contains a dot.
-    """
+    """Raise InputError for a Space with a dot in its name: `evaluate` imports a module of that name."""
     name = repo_id.rpartition("/")[2]
     if "." in name:
         raise InputError(f"evaluate.load cannot load from {repo_id}: choose a name without a dot, not {name!r}")
 
 
 def make_metric_space(metric: CheckedMetric, repo_id: str) -> dict[str, str]:
-    """The files of a metric's Space: its module, its card, and a page to try it out.
-
-    Args:
-        metric: One that `load_metric` gave.
-        repo_id: The Space, with its namespace.
-    """
+    """The files of a metric's Space `repo_id`: its module, its card, and a page to try it out."""
     return {
         f"{repo_id.rpartition('/')[2]}.py": Path(inspect.getfile(type(metric))).read_text(encoding="utf-8"),
         "README.md": make_metric_card(metric, repo_id),
@@ -117,3 +110,21 @@ def make_metric_card(metric: CheckedMetric, repo_id: str) -> str:
 def _make_row(parameter: inspect.Parameter, described: dict[str, str]) -> str:
     default = "" if parameter.default is parameter.empty else f"`{parameter.default!r}`"
     return f"| `{parameter.name}` | {default} | {described[parameter.name]} |"
+
+
+def make_front_matter(title: str, emoji: str, **more: Any) -> str:
+    """The metadata above the card of a Space whose `app.py` runs the Gradio that is installed here.
+
+    `emoji` is its sign on the Hub, `more` further metadata.
+    """
+    metadata = {
+        "title": title,
+        "emoji": emoji,
+        "colorFrom": "blue",
+        "colorTo": "green",
+        "sdk": "gradio",
+        "sdk_version": version("gradio"),
+        "app_file": "app.py",
+        **more,
+    }
+    return f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---\n"

@@ -6,15 +6,13 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
-from huggingface_hub.errors import (
-    HFValidationError,
-    RevisionNotFoundError,
-)
+from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
 from ..common.hub_access import failing_for_good, reach_hub, retry
@@ -23,10 +21,9 @@ from ..metrics import load_metric
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
-from .decodings import check_decoding, is_of_decoding, make_decoding, make_decoding_card
-from .files import find_files, is_ours
+from .decodings import FOLDER, SHARED, make_decoding, make_decoding_card
+from .files import find_files, find_handler, is_ours
 from .metric_space import check_module_name, make_metric_space
-from .portable_code import find_handler
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 __all__ = [
@@ -46,14 +43,7 @@ PULL_REQUEST = re.compile(r"refs/pr/\d+")
 
 
 def check_access(repo_id: str) -> None:
-    """Refuse what can be told to fail without asking the Hub.
-
-    Args:
-        repo_id: Where to push.
-
-    Raises:
-        InputError: No token, or an invalid repository name.
-    """
+    """Refuse what can be told to fail without asking the Hub: InputError without a token or for an invalid name."""
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
@@ -116,8 +106,8 @@ def push_to_hub(
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
-    api = HfApi(library_name="hf_paraphrase")
-    repo_id = _create(api, repo_id, private).repo_id
+    api, repo = _create(repo_id, private)
+    repo_id = repo.repo_id
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
     if own_card.is_file():
@@ -133,8 +123,8 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
 
     Args:
         name: "diverse_beam" or "dips".
-        repo_id: The repository, made if need be; without a namespace, in the user's own.
-        private: Make a new repository private.
+        repo_id: As in `push_to_hub`, and not a model's.
+        private: Likewise.
 
     Returns:
         The address of the commit.
@@ -143,36 +133,28 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
         InputError: Unknown decoding, no token, or a repository with a model.
         PushError: The Hub refused, or could not be reached.
     """
-    check_decoding(name)
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo_id = _create(api, repo_id, private).repo_id
+    if name not in SHARED:
+        raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
+    api, repo = _create(repo_id, private)
+    repo_id = repo.repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
-    return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", is_of_decoding))
+    return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", lambda path: path.startswith(FOLDER)))
 
 
 def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
-    """Upload a metric as a Space that `evaluate.load(repo_id)` loads from, as one commit.
+    """Upload a metric, one of `list_metrics()`, as a Space that `evaluate.load(repo_id)` loads from, as one commit.
 
-    Args:
-        name: One of `list_metrics()`.
-        repo_id: The Space, created if missing; without a namespace, in the user's. The module gets its name.
-        private: Make a new Space private.
+    The module gets the name of the Space. Other arguments and errors are those of `push_decoding`, and InputError says
+    that a name is none that `evaluate` can load.
 
     Returns:
         The address of the Space.
-
-    Raises:
-        InputError: Unknown metric, no token, or a Space name that `evaluate` cannot load.
-        PushError: The Hub refused, or could not be reached.
     """
     metric = load_metric(name, keep_in_memory=True)
     check_module_name(repo_id)
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
+    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
     files = make_metric_space(metric, repo.repo_id)
 
     def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
@@ -184,53 +166,31 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
 
 
 def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a dataset folder, with its card and Parquet files, as one commit.
-
-    Args:
-        folder: The dataset; files whose names begin with a dot stay.
-        repo_id: The repository, made if need be; without a namespace, in the user's own.
-        private: Make a new repository private.
+    """Upload a dataset folder, its card and Parquet files, as one commit; arguments and errors as in `push_to_hub`.
 
     Returns:
         The address of the commit.
-
-    Raises:
-        InputError: There is no token.
-        PushError: The Hub refused, or could not be reached.
     """
-    repo_id = create_dataset(repo_id, private=private)
-    api = HfApi(library_name="hf_paraphrase")
-    patterns = ["README.md", "data/*.parquet"]
-    commit = retry(
-        lambda: api.upload_folder(repo_id=repo_id, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
-    )
-    return commit.commit_url
+    api, repo = _create(repo_id, private, repo_type="dataset")
+    name, patterns = repo.repo_id, ["README.md", "data/*.parquet"]
+    upload = partial(api.upload_folder, repo_id=name, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
+    return retry(upload).commit_url
 
 
-def create_dataset(repo_id: str, *, private: bool = False) -> str:
-    """Create a dataset repository if missing, and return its full name; arguments as in `push_folder`."""
-    check_access(repo_id)
-    return _create(HfApi(library_name="hf_paraphrase"), repo_id, private, repo_type="dataset").repo_id
+def create_dataset(repo_id: str) -> None:
+    """Create a dataset repository if missing; errors as in `push_to_hub`."""
+    _create(repo_id, False, repo_type="dataset")
 
 
 def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a folder as a Gradio Space, in one commit; other files in the Space stay.
+    """Upload a folder as a Gradio Space, in one commit; arguments and errors as in `push_to_hub`.
 
-    Args:
-        folder: The Space; of the model in it, old files go.
-        repo_id: The Space, created if missing; without a namespace, in the user's.
-        private: Make a new Space private.
+    Other files in the Space stay; of the model in it, old files go.
 
     Returns:
         The address of the Space.
-
-    Raises:
-        InputError: There is no token.
-        PushError: The Hub refused, or could not be reached.
     """
-    check_access(repo_id)
-    api = HfApi(library_name="hf_paraphrase")
-    repo = _create(api, repo_id, private, space_sdk="gradio", repo_type="space")
+    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
     retry(
         lambda: api.upload_folder(
             repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", repo_type="space"
@@ -248,14 +208,16 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
             raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
 
 
-def _create(api: HfApi, repo_id: str, private: bool, **kind: Any) -> RepoUrl:
+def _create(repo_id: str, private: bool, **kind: Any) -> tuple[HfApi, RepoUrl]:
     """Create a repository if missing; private if requested or the user's default."""
+    check_access(repo_id)
+    api = HfApi(library_name="hf_paraphrase")
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
         return api.create_repo(repo_id, private=private or None, exist_ok=True, **kind)
 
-    return retry(create)
+    return api, retry(create)
 
 
 def _commit(
@@ -277,12 +239,14 @@ def _commit(
     try:
         state = api.repo_info(repo_id, revision=revision)
     except RevisionNotFoundError as error:
-        advice = "--create-pr alone opens a new pull request"
-        raise InputError(f"{repo_id} has no {revision}; {advice}") from error
+        raise InputError(f"{repo_id} has no {revision}; --create-pr alone opens a new pull request") from error
     there = {file.rfilename for file in cast(ModelInfo, state).siblings or ()}
-    if not replace_card and CARD_FILE in there and _is_edited(api, repo_id, cast(str, state.sha)):
-        logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
-        files = {path: content for path, content in files.items() if path != CARD_FILE}
+    if not replace_card and CARD_FILE in there:
+        # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
+        card = Path(api.hf_hub_download(repo_id, CARD_FILE, revision=state.sha))
+        if is_edited(card.read_text(encoding="utf-8", errors="replace")):
+            logger.warning("%s has a card that a person edited: it is kept; --replace-card replaces it", repo_id)
+            files = {path: content for path, content in files.items() if path != CARD_FILE}
     stale = sorted(path for path in there - files.keys() if is_replaced(path))
     # Operations remember what was done with them: each attempt needs new ones.
     additions = [CommitOperationAdd(path, content) for path, content in sorted(files.items())]
@@ -309,9 +273,3 @@ def _find_review(api: HfApi, repo_id: str, title: str) -> Discussion | None:
     user = api.whoami()["name"]
     found = api.get_repo_discussions(repo_id, author=user, discussion_type="pull_request", discussion_status="open")
     return next((one for one in found if one.title == title), None)
-
-
-def _is_edited(api: HfApi, repo_id: str, commit: str) -> bool:
-    # Of a branch the client would hand out an older card, which it kept, where the Hub is slow to answer.
-    path = api.hf_hub_download(repo_id, CARD_FILE, revision=commit)
-    return is_edited(Path(path).read_text(encoding="utf-8", errors="replace"))

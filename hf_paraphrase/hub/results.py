@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml
@@ -63,22 +63,18 @@ def make_eval_results(checkpoint: Checkpoint, dataset_id: str | None = None) -> 
             metric_type=METRIC_TYPES.get(score.metric, score.metric),
             metric_name=f"{score.metric}, {entry.decoding.label}" if entry.decoding else score.metric,
             metric_value=round(score.score, 2),
-            metric_args=_describe_score(score) or None,
+            metric_args={
+                **({} if score.interval is None else {"interval_95": [round(bound, 2) for bound in score.interval]}),
+                **({"signature": score.signature} if score.signature else {}),
+            }
+            or None,
         )
         for results, entry, score in _own_scores(checkpoint, dataset_id)
     ]
 
 
 def make_eval_results_yaml(checkpoint: Checkpoint, dataset_id: str | None = None) -> str:
-    """This model's scores as the text of a file in `.eval_results/`, with the entries of `make_eval_results`.
-
-    Args:
-        checkpoint: With its results.
-        dataset_id: Repository of the corpus on the Hub; by default the corpus's name here.
-
-    Returns:
-        The text; empty without an entry.
-    """
+    """The entries of `make_eval_results` as the text of a file in `.eval_results/`; empty without an entry."""
     entries = []
     for results, entry, score in _own_scores(checkpoint, dataset_id):
         interval = None if score.low is None else f"95% interval {score.low:.2f} to {score.high:.2f}"
@@ -103,8 +99,3 @@ def _own_scores(checkpoint: Checkpoint, dataset_id: str | None) -> Iterator[tupl
             for entry in results.of("model"):
                 for score in list_scores(entry):
                     yield results, entry, score
-
-
-def _describe_score(score: Score) -> dict[str, Any]:
-    interval = {} if score.interval is None else {"interval_95": [round(bound, 2) for bound in score.interval]}
-    return interval | ({"signature": score.signature} if score.signature else {})

@@ -21,10 +21,7 @@ CRITERIA = ("grammar", "coherency")
 POINTS = ("1", "2", "3", "4", "5")
 SIDES = ("first", "second", "tie")
 # The columns of the CSV files that forms hand out.
-FIELDS = {
-    "ratings": ["form", "rater", "item", *CRITERIA],
-    "preference": ["form", "rater", "item", "choice"],
-}
+FIELDS = {"ratings": ["form", "rater", "item", *CRITERIA], "preference": ["form", "rater", "item", "choice"]}
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,7 @@ class AnswerKey:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> AnswerKey:
-        """Read it.
-
-        Raises:
-            InputError: The file is not a key.
-            FileNotFoundError: There is no such file.
-        """
+        """Read it; InputError where the file is not a key."""
         try:
             return cls(**read_json_object(Path(path)))
         except (ValueError, TypeError) as error:
@@ -67,10 +59,6 @@ class AnswerKey:
 
 def read_answers(paths: Iterable[str | os.PathLike], key: AnswerKey) -> dict[str, list[dict[str, str]]]:
     """Read the CSV files that raters have handed in, of either form.
-
-    Args:
-        paths: The files.
-        key: That of the forms.
 
     Returns:
         For each experiment the answers, as their columns name them.
@@ -115,11 +103,7 @@ def check_answer(row: Mapping[str, str], experiment: str, questions: Mapping[str
 
 
 def summarise_answers(answers: Mapping[str, Sequence[Mapping[str, str]]], key: AnswerKey) -> dict[str, Any]:
-    """Table 3 and figure 5 of Kazemnejad et al. 2020.
-
-    Args:
-        answers: As `read_answers` returns them.
-        key: That of the forms.
+    """Table 3 and figure 5 of Kazemnejad et al. 2020, from what `read_answers` returns.
 
     Returns:
         `ratings`: a row for each system, with the mean of each criterion and Cohen's kappa (the mean over the pairs of

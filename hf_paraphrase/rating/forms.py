@@ -31,9 +31,7 @@ class SourceOutputs(NamedTuple):
 def read_outputs(path: str | os.PathLike) -> list[SourceOutputs]:
     """Read a predictions file of `evaluate`, whose rows have several outputs (`predictions`) or one (`prediction`).
 
-    Raises:
-        InputError: A line in another format; the message names file and line.
-        FileNotFoundError: There is no such file.
+    InputError names file and line where one has another format.
     """
     rows = []
     with open_text(path) as file:
@@ -95,41 +93,34 @@ def make_rating_forms(
     ]
 
     def is_equal(pair: dict[str, Any]) -> bool:
-        first, second = (sorted(map(normalise, outputs(pair[side], pair["row"]))) for side in ("first", "second"))
+        """But for case and white space, which no rater would judge by."""
+        texts = [outputs(pair[side], pair["row"]) for side in ("first", "second")]
+        first, second = (sorted(" ".join(text.casefold().split()) for text in side) for side in texts)
         return first == second
 
     asked = [pair for pair in pairs if not is_equal(pair)]
     answers = {"ratings": number_questions(ratings, random), "preference": number_questions(asked, random)}
+    shown = {"ratings": {"outputs": "system"}, "preference": {"first": "first", "second": "second"}}
     questions = {
-        "ratings": [
-            {"item": item, "source": sources[entry["row"]], "outputs": outputs(entry["system"], entry["row"])}
-            for item, entry in answers["ratings"].items()
-        ],
-        "preference": [
-            {
-                "item": item,
-                "source": sources[entry["row"]],
-                "first": outputs(entry["first"], entry["row"]),
-                "second": outputs(entry["second"], entry["row"]),
-            }
-            for item, entry in answers["preference"].items()
-        ],
+        experiment: [
+            {"item": item, "source": sources[entry["row"]]}
+            | {name: outputs(entry[system], entry["row"]) for name, system in shown[experiment].items()}
+            for item, entry in entries.items()
+        ]
+        for experiment, entries in answers.items()
     }
     folder, paths, names = Path(output_dir), {}, {}
     folder.mkdir(parents=True, exist_ok=True)
     for experiment in [name for name in questions if questions[name]]:
         form = describe_form(experiment, questions[experiment])
         names[experiment], paths[experiment] = form["form"], folder / f"{experiment}.html"
-        write_text(paths[experiment], render_form(form))
+        environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
+        template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+        write_text(paths[experiment], template.render(title=TITLES[experiment], experiment=experiment, form=form))
     paths["key"] = folder / "key.json"
     equal = [pair for pair in pairs if is_equal(pair)]
     AnswerKey(systems=list(systems), forms=names, seed=seed, equal=equal, **answers).save(paths["key"])
     return paths
-
-
-def normalise(text: str) -> str:
-    """A text without case and white space, which no rater would judge by."""
-    return " ".join(text.casefold().split())
 
 
 def number_questions(entries: Sequence[dict[str, Any]], random: np.random.Generator) -> dict[str, dict[str, Any]]:
@@ -146,13 +137,6 @@ def describe_form(experiment: str, questions: list[dict[str, Any]]) -> dict[str,
         "fields": FIELDS[experiment],
         "questions": questions,
     }
-
-
-def render_form(form: dict[str, Any]) -> str:
-    """The page of a form."""
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=TITLES[form["experiment"]], experiment=form["experiment"], form=form)
 
 
 def check_systems(systems: Mapping[str, Sequence[SourceOutputs]], num_sources: int) -> int:

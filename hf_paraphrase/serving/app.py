@@ -11,7 +11,6 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,84 +22,25 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from .. import __version__
 from ..generation.paraphrase_table import Paraphrases
+from . import schemas
 from .batching import Batcher, QueueFullError
-from .schemas import (
-    EmbeddingRequest,
-    EmbeddingResponse,
-    Failure,
-    Health,
-    MatchRequest,
-    MatchResponse,
-    ParaphraseRequest,
-    ParaphraseResponse,
-    ScoredParaphrase,
-)
+from .limits import Limits
 from .served_model import Embedding, ServedModel
 from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
 
-__all__ = ["Limits", "make_app"]
+__all__ = ["make_app"]
 
 logger = logging.getLogger(__name__)
 
 FAILURES: dict[int | str, dict[str, Any]] = {
-    401: {"model": Failure, "description": "The API key is missing or wrong."},
-    413: {"model": Failure, "description": "A text or the request is too long."},
-    429: {"model": Failure, "description": "Too many texts wait; try again later."},
+    401: {"model": schemas.Failure, "description": "The API key is missing or wrong."},
+    413: {"model": schemas.Failure, "description": "A text or the request is too long."},
+    429: {"model": schemas.Failure, "description": "Too many texts wait; try again later."},
 }
-# Maximum JSON size of a character, and of the rest of a request.
-BYTES_A_CHARACTER, OTHER_BYTES = 12, 65536
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the server takes.
-
-    Args:
-        max_batch: Texts that are computed at a time.
-        max_wait_ms: Milliseconds that a text waits for others while its batch has room.
-        max_queue: Texts that may wait; more than that are refused.
-        max_text_length: Characters of a text.
-        max_header_bytes: Bytes of a request's header.
-        max_request_seconds: Seconds that a request may take to arrive.
-        max_connections: Clients at a time; fewer than the files that the process may open, usually 1,024.
-    """
-
-    max_batch: int = 32
-    max_wait_ms: float = 5.0
-    max_queue: int = 1024
-    max_text_length: int = 1000
-    max_header_bytes: int = 65536
-    max_request_seconds: float = 60.0
-    max_connections: int = 900
-
-    @property
-    def max_bytes(self) -> int:
-        """Of a request."""
-        return OTHER_BYTES + BYTES_A_CHARACTER * self.max_text_length * self.max_queue
-
-    def check(self, field: str, *columns: Sequence[str]) -> None:
-        """Refuse a request that could never be taken, with 413.
-
-        Args:
-            field: Where its texts stand.
-            columns: The texts; of pairs the first ones and the second ones.
-        """
-        if len(columns[0]) > self.max_queue:
-            raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {self.max_queue:,} are taken")
-        for texts in columns:
-            for number, text in enumerate(texts):
-                if len(text) > self.max_text_length:
-                    reason = f"{len(text):,} characters; at most {self.max_text_length:,} are taken"
-                    raise HTTPException(413, f"`{field}`, number {number} from 0, has a text of {reason}")
 
 
 class Service:
-    """A model with a queue for each thing that it can do.
-
-    Args:
-        served: The model.
-        limits: What is taken.
-    """
+    """A model with a queue for each thing that it can do."""
 
     def __init__(self, served: ServedModel, limits: Limits):
         self.served, self.limits = served, limits
@@ -130,25 +70,28 @@ class Service:
         """How many texts wait for their turn."""
         return sum(queue.num_waiting for queue in self.queues.values())
 
-    async def health(self) -> Health:
+    async def health(self) -> schemas.Health:
         """Report that the server runs, and its tasks; 503 if its worker is gone."""
         if stopped := [task for task, queue in self.queues.items() if not queue.is_running]:
             raise HTTPException(503, f"the server no longer computes {' and '.join(stopped)}; restart it")
-        return Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
+        return schemas.Health(model=self.served.name, tasks=self.served.tasks, waiting=self.count_waiting())
 
     async def read_metrics(self) -> Response:
         """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
         return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-    async def paraphrase(self, asked: ParaphraseRequest, request: Request) -> Any:
+    async def paraphrase(self, asked: schemas.ParaphraseRequest, request: Request) -> Any:
         """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
 
         With `stream` the answer is a stream of server-sent events: `paraphrases` for each text as soon as it is done,
         with its `index`, or `error` with the reason; and in the end `done`.
         """
         texts, options = as_list(asked.texts), asked.options()
-        self.limits.check("texts", texts)
-        refuse_mistakes(self.served.paraphrase, options)
+        check_size(self.limits, "texts", texts)
+        try:
+            self.served.paraphrase([], options)  # which refuses what the model does not support, before it is queued
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
         futures = self.queues["paraphrase"].submit(texts, options)
         if asked.stream:
             return StreamingResponse(stream_events(texts, futures), media_type="text/event-stream")
@@ -156,19 +99,19 @@ class Service:
         found = [describe(*both) for both in zip(texts, results, strict=True)]
         return {"model": self.served.name, "results": found}
 
-    async def match(self, asked: MatchRequest, request: Request) -> Any:
+    async def match(self, asked: schemas.MatchRequest, request: Request) -> Any:
         """Label or score pairs of sentences, as `pipeline("text-classification", top_k=None)` does."""
         pairs = [(pair.text, pair.text_pair) for pair in asked.pairs]
-        self.limits.check("pairs", *zip(*pairs, strict=True))
+        check_size(self.limits, "pairs", *zip(*pairs, strict=True))
         results = await gather(self.queues["match"].submit(pairs), request)
         return {"model": self.served.name, "results": results}
 
-    async def embed(self, asked: EmbeddingRequest, request: Request) -> Any:
+    async def embed(self, asked: schemas.EmbeddingRequest, request: Request) -> Any:
         """Embed texts, in the shape of OpenAI's API, whose clients take `http://HOST:PORT/v1` as the base address."""
         name, texts = self.served.name, as_list(asked.input)
         if asked.model not in (None, name):
             raise HTTPException(404, f"`model`: {asked.model} is not served here, {name} is")
-        self.limits.check("input", texts)
+        check_size(self.limits, "input", texts)
         embeddings = await gather(self.queues["embed"].submit(texts), request)
         return show_embeddings(name, embeddings, asked.encoding_format)
 
@@ -190,15 +133,16 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
     app.add_middleware(MeasuredApp, metrics=service.metrics)
-    app.add_exception_handler(QueueFullError, refuse_for_now)
+    later = {"Retry-After": "1"}
+    app.add_exception_handler(QueueFullError, lambda _, error: JSONResponse({"detail": str(error)}, 429, later))
     app.add_exception_handler(RequestValidationError, refuse_request)
     guarded: dict[str, Any] = {"dependencies": [] if api_key is None else [Depends(make_guard(api_key))]}
     app.get("/health")(service.health)
     app.get("/metrics", response_class=Response, **guarded)(service.read_metrics)
     for path, task, answer, response_model in (
-        ("/paraphrase", "paraphrase", service.paraphrase, ParaphraseResponse),
-        ("/match", "match", service.match, MatchResponse),
-        ("/v1/embeddings", "embed", service.embed, EmbeddingResponse),
+        ("/paraphrase", "paraphrase", service.paraphrase, schemas.ParaphraseResponse),
+        ("/match", "match", service.match, schemas.MatchResponse),
+        ("/v1/embeddings", "embed", service.embed, schemas.EmbeddingResponse),
     ):
         if task in served.tasks:
             app.post(path, response_model=response_model, responses=FAILURES, **guarded)(answer)
@@ -206,6 +150,20 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
             refusal = f"{served.name} cannot {task}, but it can {' and '.join(served.tasks)}"
             app.post(path, include_in_schema=False, **guarded)(make_refusal(refusal))
     return app
+
+
+def check_size(limits: Limits, field: str, *columns: Sequence[str]) -> None:
+    """Refuse a request that could never be taken, with 413.
+
+    `field` is where its texts stand; `columns` are the texts, of pairs the first ones and the second ones.
+    """
+    if len(columns[0]) > limits.max_queue:
+        raise HTTPException(413, f"`{field}` has {len(columns[0]):,} items; at most {limits.max_queue:,} are taken")
+    for texts in columns:
+        for number, text in enumerate(texts):
+            if len(text) > limits.max_text_length:
+                reason = f"{len(text):,} characters; at most {limits.max_text_length:,} are taken"
+                raise HTTPException(413, f"`{field}`, number {number} from 0, has a text of {reason}")
 
 
 def make_guard(api_key: str) -> Callable:
@@ -230,23 +188,10 @@ def make_refusal(reason: str) -> Callable:
     return refuse
 
 
-async def refuse_for_now(request: Request, error: Exception) -> JSONResponse:
-    """Answer that the queue is full."""
-    return JSONResponse({"detail": str(error)}, 429, {"Retry-After": "1"})
-
-
 async def refuse_request(request: Request, error: RequestValidationError) -> Response:
     """Report a validation error in FastAPI's format, without the input, which JSON may be unable to represent."""
     mistakes = [{name: mistake[name] for name in ("type", "loc", "msg")} for mistake in error.errors()]
     return Response(json.dumps({"detail": mistakes}), 422, media_type="application/json")
-
-
-def refuse_mistakes(paraphrase: Callable[[list[str], Any], Any], options: tuple[tuple[str, Any], ...]) -> None:
-    """Refuse requests that the model does not support with 422, before queuing."""
-    try:
-        paraphrase([], options)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from error
 
 
 async def gather(futures: Sequence[Future], request: Request) -> list[Any]:
@@ -308,7 +253,7 @@ def write_event(name: str, data: dict[str, Any]) -> str:
 
 def describe(source: str, found: Paraphrases) -> dict[str, Any]:
     """A text with its paraphrases, or with the reason why the model refused it."""
-    shown = [{name: getattr(one, name) for name in ScoredParaphrase.model_fields} for one in found]
+    shown = [{name: getattr(one, name) for name in schemas.ScoredParaphrase.model_fields} for one in found]
     return {"source": source, "paraphrases": shown, "refusal": found.refusal}
 
 

@@ -25,12 +25,8 @@ class QueueFullError(Exception):
 class Waiting:
     """A value that waits to be computed.
 
-    Args:
-        number: In the order of arrival.
-        arrived: By the event loop's clock, in seconds.
-        value: What is asked.
-        size: A size, such as the length; values of similar size share a batch.
-        future: Gets the result.
+    `number` is its place in the order of arrival, `arrived` is in seconds by the event loop's clock, and values of
+    similar `size`, such as their length, share a batch. `future` gets the result.
     """
 
     number: int
@@ -97,17 +93,12 @@ class Batcher:
         return not self.task.done()
 
     def submit(self, values: Sequence[Any], options: Hashable = None) -> list[Future]:
-        """Let values wait for their turn: all of them or none.
+        """Let values wait for their turn: all of them, or none where the queue is full (QueueFullError).
 
-        Args:
-            values: What is asked.
-            options: Options; values with the same options may share a batch.
+        Values with the same options may share a batch.
 
         Returns:
             For each value what its result, or its error, will be set on. A cancelled one is not computed.
-
-        Raises:
-            QueueFullError: The queue is full.
         """
         if self.num_waiting + len(values) > self.max_queue:
             room = self.max_queue - self.num_waiting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,22 +41,12 @@ PAIRS = [
 ]
 
 
-def launch_demo(
-    path: str | os.PathLike,
-    trust_remote_code: bool = False,
-    prompt: str | None = None,
-    backend: str | None = None,
-    dtype: str | None = None,
-    **kwargs: Any,
-) -> gr.Blocks:
+def launch_demo(path: str | os.PathLike, loading: Mapping[str, Any] | None = None, **kwargs: Any) -> gr.Blocks:
     """Load a model and serve its demo until the process is stopped. The page loads nothing from other hosts.
 
     Args:
         path: A checkpoint folder or Hub repository.
-        trust_remote_code: Run the code in the checkpoint, and read pickled weights.
-        prompt: As `Paraphraser` takes it.
-        backend: As `Paraphraser` takes it.
-        dtype: As `Paraphraser.from_pretrained` takes it.
+        loading: Further arguments of `make_demo`.
         kwargs: Arguments of `gradio.Blocks.launch`, such as `server_name` and `server_port`.
 
     Returns:
@@ -67,7 +57,7 @@ def launch_demo(
         FileNotFoundError: There is no such checkpoint.
         OSError: The port is taken.
     """
-    demo = make_demo(path, trust_remote_code, prompt, backend, dtype)
+    demo = make_demo(path, **(loading or {}))
     demo.launch(theme=make_theme(), css_paths=STYLE, footer_links=["api", "settings"], run_history=False, **kwargs)
     return demo
 
@@ -79,41 +69,27 @@ def make_theme() -> gr.Theme:
     return gr.themes.Default(primary_hue="blue", secondary_hue="blue", neutral_hue="slate", font=font)
 
 
-def make_demo(
-    path: str | os.PathLike,
-    trust_remote_code: bool = False,
-    prompt: str | None = None,
-    backend: str | None = None,
-    dtype: str | None = None,
-) -> gr.Blocks:
+def make_demo(path: str | os.PathLike, trust_remote_code: bool = False, **loading: Any) -> gr.Blocks:
     """Build the app of a model: text in and paraphrases out, or two sentences in and how they match out.
 
     Args:
         path: A checkpoint folder or Hub repository, of any encoder-decoder or any classifier of sentence pairs.
-        trust_remote_code: As `launch_demo` takes it.
-        prompt: As `Paraphraser` takes it.
-        backend: As `Paraphraser` takes it.
-        dtype: As `Paraphraser.from_pretrained` takes it.
+        trust_remote_code: Run the code in the checkpoint, and read pickled weights.
+        loading: `prompt`, `backend` and `dtype`, as `Paraphraser.from_pretrained` takes them.
 
     Raises:
         InputError: The folder holds no model or no tokenizer.
         FileNotFoundError: There is no such checkpoint.
     """
     name = Path(path).resolve().name if Path(path).is_dir() else str(path)
-    labels_pairs = backend is None and _labels_pairs(path)
+    architectures = [] if loading.get("backend") else read_config(path).get("architectures") or []
     with gr.Blocks(title=name, analytics_enabled=False) as demo:
         gr.Markdown(f"# {name}")
-        if labels_pairs:
+        if any(kind.endswith("ForSequenceClassification") for kind in architectures):
             _match_app(path, trust_remote_code)
         else:
-            options: dict[str, Any] = {"prompt": prompt, "backend": backend, "dtype": dtype}
-            _paraphrase_app(Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **options))
+            _paraphrase_app(Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **loading))
     return demo
-
-
-def _labels_pairs(path: str | os.PathLike) -> bool:
-    """Whether a checkpoint is a classifier."""
-    return any(name.endswith("ForSequenceClassification") for name in read_config(path).get("architectures") or [])
 
 
 def _paraphrase_app(paraphraser: Paraphraser) -> None:

@@ -25,9 +25,7 @@ SCORES = ("score", "adequacy", "fluency", "novelty")
 def format_paraphrases(text: str, found: Paraphrases) -> str:
     """The paraphrases of a text with scores and changed words, followed by rejected candidates and reasons.
 
-    Args:
-        text: The text.
-        found: A `Paraphraser`'s result, with `return_rejected`.
+    `found` is a `Paraphraser`'s result, with `return_rejected`.
     """
     if found.refusal:
         return f"<p>Not paraphrased: {html.escape(found.refusal)}.</p>"
@@ -67,10 +65,7 @@ def _format_bars(scores: Mapping[str, float]) -> str:
 def format_edits(paraphraser: Paraphraser, text: str, count: int = 3) -> str:
     """How a model edits a text by each of the nearest pairs: the pair, the edit, and what each word attended to.
 
-    Args:
-        paraphraser: Of any model; one that reads no pairs has nothing to show.
-        text: The text.
-        count: Pairs.
+    A model that reads no pairs has nothing to show.
     """
     if paraphraser.retriever is None:
         return ""

@@ -16,11 +16,7 @@ __all__ = ["launch_metric", "make_metric_page", "read_example"]
 
 
 def launch_metric(name: str) -> None:
-    """Show the page of a metric until it is stopped.
-
-    Args:
-        name: One of `list_metrics()`.
-    """
+    """Show the page of a metric, one of `list_metrics()`, until it is stopped."""
     make_metric_page(name).launch()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
@@ -28,14 +28,8 @@ __all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
 Options = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """The vector of a text.
-
-    Args:
-        vector: Its numbers.
-        num_tokens: How many tokens the text has for the model.
-    """
+class Embedding(NamedTuple):
+    """The vector of a text, and how many tokens the text has for the model."""
 
     vector: list[float]
     num_tokens: int
@@ -64,7 +58,12 @@ class ServedModel:
 
 
 def load_served_model(
-    path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False, dtype: str | None = None
+    path: str | os.PathLike,
+    max_batch: int = 32,
+    trust_remote_code: bool = False,
+    dtype: str | None = None,
+    prompt: str | None = None,
+    backend: str | None = None,
 ) -> ServedModel:
     """Load a model to be served.
 
@@ -75,40 +74,35 @@ def load_served_model(
         path: A checkpoint folder or Hub repository.
         max_batch: Texts that it will be asked for at a time.
         trust_remote_code: Run the checkpoint's own code, and read pickled weights.
-        dtype: Precision of a model that paraphrases, as in `load_paraphraser`.
+        dtype: Precision of a model that paraphrases, as `Paraphraser.from_pretrained` takes it.
+        prompt: Prompt of a model that paraphrases, likewise.
+        backend: What runs a model that paraphrases, likewise.
 
     Raises:
         InputError: The folder holds no model that can be loaded, or one that takes no precision.
         FileNotFoundError: There is no such checkpoint.
     """
     name = os.fspath(path)
-    config = read_config(path)
+    writes = bool(backend or prompt) or name.endswith(".gguf") or names_language_model(path)
+    config = {} if writes else read_config(path)
     kinds = config.get("architectures") or [""]
     if any("ForSequenceClassification" in kind for kind in kinds):
         _check_no_dtype(dtype)
-        return ServedModel(
-            name, match=_make_matcher(*load_pair_model(path, trust_remote_code=trust_remote_code), max_batch)
-        )
-    if names_language_model(path) or os.fspath(path).endswith(".gguf"):
-        paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=dtype)
-        return serve_paraphraser(name, paraphraser, max_batch)
+        matcher = load_pair_model(path, trust_remote_code=trust_remote_code)
+        return ServedModel(name, match=_make_matcher(*matcher, max_batch))
     if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
         _check_no_dtype(dtype)
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
-    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=dtype)
+    paraphraser = Paraphraser.from_pretrained(
+        path, trust_remote_code=trust_remote_code, dtype=dtype, prompt=prompt, backend=backend
+    )
     return serve_paraphraser(name, paraphraser, max_batch)
 
 
 def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) -> ServedModel:
-    """The tasks of a paraphraser.
-
-    Args:
-        name: Of the model.
-        paraphraser: It, loaded.
-        max_batch: Texts that it will be asked for at a time.
-    """
+    """The tasks of a loaded paraphraser, which is asked for at most `max_batch` texts at a time."""
 
     def paraphrase(texts: Sequence[str], options: Options) -> list[Paraphrases]:
         return cast(ParaphrasedTexts, paraphraser(list(texts), batch_size=max_batch, **dict(options)))

@@ -19,8 +19,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 class ServerMetrics:
     """Counts of one application, which are not shared with another one in the process.
 
-    Args:
-        count_waiting: Returns the queue length.
+    `count_waiting` returns the queue length.
     """
 
     def __init__(self, count_waiting: Callable[[], int]):
@@ -34,12 +33,7 @@ class ServerMetrics:
 
 
 class MeasuredApp:
-    """Middleware that counts and times the answers.
-
-    Args:
-        app: What answers.
-        metrics: Where they are counted.
-    """
+    """Middleware that counts and times the answers of an application."""
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics):
         self.app, self.metrics = app, metrics
@@ -66,12 +60,7 @@ class MeasuredApp:
 
 
 class BodyLimit:
-    """Middleware that limits the size of requests.
-
-    Args:
-        app: What answers.
-        max_bytes: The longest body.
-    """
+    """Middleware that refuses requests whose body is longer than `max_bytes`."""
 
     def __init__(self, app: ASGIApp, max_bytes: int):
         self.app, self.max_bytes = app, max_bytes

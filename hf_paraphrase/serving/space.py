@@ -8,12 +8,11 @@ from pathlib import Path
 from ..common.files import copy_file, write_text
 from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
-from ..hub.push import push_space
-from ..hub.spaces import make_front_matter
+from ..hub.metric_space import make_front_matter
 from ..installation import find_public_requirement
 from ..released import RELEASED
 
-__all__ = ["push_space", "write_space"]
+__all__ = ["write_space"]
 
 # Path in the Space of a model that was a local folder.
 FOLDER = "model"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import torch
 
-from hf_paraphrase.augmentation import folders
+from hf_paraphrase.augmentation import steps
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
 from tests.generation.paraphrasers import random_sentences
 
@@ -56,7 +56,7 @@ def start(work: Callable[[], object], output: Path, limit: float = math.inf) -> 
     process = os.fork()
     if process:
         return process
-    publish = folders.publish
+    publish = steps.publish
 
     def publish_and_wait(*paths: Path) -> None:
         publish(*paths)
@@ -66,7 +66,7 @@ def start(work: Callable[[], object], output: Path, limit: float = math.inf) -> 
     try:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
-        folders.publish = publish_and_wait
+        steps.publish = publish_and_wait
         torch.set_num_threads(1)
         work()
         os._exit(0)

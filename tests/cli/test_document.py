@@ -17,7 +17,7 @@ DOCUMENT = "\ufeff# How do I cook?\r\n\r\n- How do I cook bread?\r\n- `code`  \r
 def answer(self: Paraphraser, texts: list[str], **options: object) -> list[Paraphrases]:
     assert options["min_novelty"] in (0.1, 0.5) and options["min_adequacy"] == 0.1 and "names" in options["keep"]
     is_open = options["min_novelty"] == 0.1
-    assert options["strength"] == (None if is_open else 1)
+    assert options.get("strength") == (None if is_open else 1)
     return [
         Paraphrases([Paraphrase(text.replace("bread", "soup"))] if is_open and "bread" in text else [])
         for text in texts

@@ -14,7 +14,7 @@ import pytest
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.cli.paraphrase import COLUMNS
-from hf_paraphrase.cli.text_tables import open_table, read_texts
+from hf_paraphrase.cli.terminal import open_table, read_texts
 from hf_paraphrase.common.text_tables import TextTable
 from hf_paraphrase.errors import InputError
 
@@ -151,10 +151,11 @@ def test_every_option_reaches_the_paraphraser(checkpoint: Path, monkeypatch: pyt
     words = [word for name, value in options.items() for word in (f"--{name}", value) if value is not True]
     words += ["--exclude-source", "--return-rejected", "--keep", "names, urls"]
     assert run("paraphrase", checkpoint, "a", "-n", "4", *words) == 0
-    assert asked == [(4, {**options, "return_rejected": True, "keep": ["names", "urls"]})]
+    usual = {"language": "en", "batch_size": 16, "return_rejected": False}
+    assert asked == [(4, {**usual, **options, "return_rejected": True, "keep": ["names", "urls"]})]
     words = ["--keep", "none", "--decoding", "noise", "--temperature", "uniform", "--noise", "0.5"]
     assert run("paraphrase", checkpoint, "a", *words) == 0
-    assert asked[1] == (1, {"keep": [], "decoding": "noise", "temperature": "uniform", "noise": 0.5})
+    assert asked[1] == (1, {**usual, "keep": [], "decoding": "noise", "temperature": "uniform", "noise": 0.5})
 
 
 @pytest.mark.parametrize(

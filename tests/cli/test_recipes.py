@@ -8,7 +8,7 @@ import pytest
 
 import hf_paraphrase.training.loop
 import hf_paraphrase.training.recipe
-from hf_paraphrase.cli.recipes import describe_recipe
+from hf_paraphrase.cli.train import describe_recipe
 from hf_paraphrase.training.recipe import list_recipes, load_recipe
 
 from .runner import run

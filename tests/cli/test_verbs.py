@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.cli.datasets import Mine
 from hf_paraphrase.cli.evaluate import Evaluate
-from hf_paraphrase.cli.mine import Mine
 from hf_paraphrase.cli.verbs import VERBS
 from hf_paraphrase.errors import InputError
 from tests.models.tiny import save, tiny_bart

@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 from hf_paraphrase import Paraphraser  # noqa: F401  registers the architectures
 from hf_paraphrase.generation import dips, diverse_beam_search
 from hf_paraphrase.hub.card import is_edited
-from hf_paraphrase.hub.portable_code import REQUIREMENTS
+from hf_paraphrase.hub.files import REQUIREMENTS
 from tests.generation.paraphrasers import MAKERS
 from tests.models.tiny import save
 

@@ -14,7 +14,7 @@ import pytest
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.hub.portable_code import REQUIREMENTS, find_handler
+from hf_paraphrase.hub.files import REQUIREMENTS, find_handler
 from tests.generation.paraphrasers import MAKERS, make_paraphraser
 from tests.models.tiny import save, tiny_matcher, word_tokenizer
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager, suppress
 
-from hf_paraphrase.serving.app import Limits
+from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel
 from tests.serving.running import RunningServer, run_app
 

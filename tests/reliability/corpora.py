@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from hf_paraphrase.augmentation.inputs import open_source, write_rows
-from hf_paraphrase.cli.text_tables import read_texts
+from hf_paraphrase.cli.terminal import read_texts
 from hf_paraphrase.datasets import list_datasets, make_builder
 from hf_paraphrase.datasets.builder import CorpusBuilder
 from hf_paraphrase.datasets.corpus_reader import CorpusReader

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.cli.reproduce import Reproduce
+from hf_paraphrase.cli.compare import Reproduce
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Results

@@ -11,7 +11,8 @@ import httpx
 import uvicorn
 
 from hf_paraphrase.generation.paraphraser import Paraphraser
-from hf_paraphrase.serving.app import Limits, make_app
+from hf_paraphrase.serving.app import make_app
+from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel, serve_paraphraser
 from hf_paraphrase.serving.server import listen, make_config
 

@@ -13,7 +13,8 @@ from fastapi import HTTPException
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.released import RELEASED
-from hf_paraphrase.serving.app import Limits, Service
+from hf_paraphrase.serving.app import Service
+from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel, load_served_model
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
 from tests.models.tiny import save, tiny_matcher, word_tokenizer

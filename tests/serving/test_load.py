@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.serving.app import Limits
+from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import serve_paraphraser
 from tests.generation.paraphrasers import make_paraphraser, random_sentences
 from tests.models.tiny import save, tiny_bart

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.serving.app import Limits
+from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel
 from hf_paraphrase.serving.server import listen, read_api_key
 from tests.cli.runner import run
@@ -22,13 +22,15 @@ def test_a_taken_port_is_told(capsys: pytest.CaptureFixture):
 
 
 def test_every_limit_is_an_option(monkeypatch: pytest.MonkeyPatch):
+    names = [field.name for field in fields(Limits)]
     served = []
     load = "hf_paraphrase.serving.served_model.load_served_model"
-    monkeypatch.setattr(load, lambda model, max_batch, trust_remote_code, dtype: ServedModel(model))
+    monkeypatch.setattr(load, lambda model, max_batch, trust_remote_code: ServedModel(model))
     monkeypatch.setattr(
-        "hf_paraphrase.serving.server.run_server", lambda app, listener, limits: served.append(asdict(limits))
+        "hf_paraphrase.serving.server.run_server",
+        lambda app, listener, limits: served.append({name: getattr(limits, name) for name in names}),
     )
-    wanted = {field.name: 1025 + number for number, field in enumerate(fields(Limits))}
+    wanted = {name: 1025 + number for number, name in enumerate(names)}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
     assert run("serve", "none", "--port", 0, *options) == run("serve", "none", "--port", 0) == 0
     assert served == [wanted, asdict(Limits())]

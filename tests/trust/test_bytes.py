@@ -12,7 +12,7 @@ import pytest
 from transformers import pipeline
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.cli import text_tables
+from hf_paraphrase.cli import terminal
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig
 from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
@@ -50,9 +50,9 @@ def test_a_stream_goes_on_behind_a_bad_line(scored, model, monkeypatch, capsys):
 def test_a_mark_before_a_stream_is_no_letter(monkeypatch):
     """PowerShell begins what it pipes with one."""
     pipe_in(monkeypatch, b"\xef\xbb\xbfthe cat\nsat\n")
-    assert list(text_tables.Lines()) == ["the cat", "sat"]
+    assert list(terminal.Lines()) == ["the cat", "sat"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeffthe cat\n"))
-    assert list(text_tables.Lines()) == ["the cat"]
+    assert list(terminal.Lines()) == ["the cat"]
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_a_file_is_read_before_work_is_spent(name, content, message, model, tmp_
     out, err = capsys.readouterr()
     assert (out, message in err, name in err) == ("", True, True)
     if "UTF-8" not in message:
-        assert "\ufffd" in "".join(text_tables.read_texts(str(tmp_path / name), None, "replace"))
+        assert "\ufffd" in "".join(terminal.read_texts(str(tmp_path / name), None, "replace"))
 
 
 def test_parquet_of_bytes_that_are_no_text(tmp_path):
     column = pyarrow.array([b"a", b"\xff"]).view(pyarrow.string())
     pyarrow.parquet.write_table(pyarrow.table({"text": column}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="a.parquet is not a Parquet file that can be read"):
-        text_tables.read_texts(str(tmp_path / "a.parquet"))
+        terminal.read_texts(str(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize(
