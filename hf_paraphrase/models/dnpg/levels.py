@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from transformers import DynamicCache, EncoderDecoderCache
 
+from ..layers.packing import LstmState
 from ..layers.precision import at_least_single
-from ..layers.recurrent import LstmState, StackedLstm
+from ..layers.recurrent import StackedLstm
 from .configuration_dnpg import DnpgConfig
 
 __all__ = [

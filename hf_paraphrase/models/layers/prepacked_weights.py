@@ -7,6 +7,8 @@ from collections.abc import Hashable
 import torch
 from torch import nn
 
+from .packing import LstmState
+
 __all__ = ["PrepackedWeights"]
 
 LSTM_MODE = 2  # in PyTorch's enumeration of recurrent layers
@@ -45,21 +47,9 @@ class PrepackedWeights:
             self._packed[layer] = [torch.ops.mkldnn._reorder_linear_weight(layer.weight)]
         return torch.ops.mkldnn._linear_pointwise(x, *self._packed[layer], layer.bias, "none", [], None)
 
-    def lstm_cell(
-        self, lstm: nn.LSTM, layer: int, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Step one layer in a single kernel.
-
-        Args:
-            lstm: Layers of one direction, which `can_prepack`.
-            layer: Which of them.
-            x: Its input `(batch, input_size)`.
-            h: Of the step before, `(batch, hidden_size)`.
-            c: Of the same shape.
-
-        Returns:
-            The new h and c.
-        """
+    def run_cell(self, lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+        """Run a single step of a layer in a single kernel, where the layer can be packed; as in `lstm_kernels`."""
+        (layer,), (h, c) = layers, state
         weight_ih, weight_hh, *biases = lstm.all_weights[layer]
         key, size = (lstm, layer), lstm.hidden_size
         if key not in self._packed:
@@ -69,10 +59,10 @@ class PrepackedWeights:
         # Not reversed, no sizes of packed sequences; one layer, with biases, one direction, time first, no training.
         rest = False, list[int](), LSTM_MODE, size, 1, True, False, False, False
         # The kernel reads memory without a look at strides.
-        x, h, c = (part.contiguous().unsqueeze(0) for part in (x, h, c))
+        x, h, c = (part.contiguous() for part in (x.unsqueeze(0), h, c))
         (packed_ih, packed_hh), (bias_ih, bias_hh) = self._packed[key], biases
         _, h, c, _ = torch.mkldnn_rnn_layer(x, packed_ih, packed_hh, bias_ih, bias_hh, h, c, *rest)
-        return h[0], c[0]
+        return h[0], (h, c)
 
 
 def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
