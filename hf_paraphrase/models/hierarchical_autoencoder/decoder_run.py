@@ -6,7 +6,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from ..layers.attention import AdditiveAttention
-from ..layers.packing import LstmState, PackedOrder, packed_order, replace_rows, select_rows
+from ..layers.packing import LstmState, PackedOrder, packed_order, replace_states, select_states
 from ..layers.recurrent import StackedLstm
 from .sentences import SentenceLayout, find_sentences
 from .states import HierarchicalCache
@@ -85,8 +85,8 @@ class DecoderRun:
     ) -> torch.Tensor:
         """Run the words of one sentence of each of some rows, and close those that end: outputs of all words."""
         rows = found.document[sentences]
-        (*_, outputs), state = self.decoder.words.run_packed(inputs, packed.sizes, select_rows(self.state, rows))
-        self.state = replace_rows(self.state, rows, state)
+        (*_, outputs), state = self.decoder.words.run_packed(inputs, packed.sizes, select_states(self.state, rows))
+        self.state = replace_states(self.state, rows, state)
         closed = found.closed[sentences]
         if self.sentence_state is None or not closed.any():
             return outputs
@@ -100,15 +100,15 @@ class DecoderRun:
             Its outputs `(rows, hidden_size)`.
         """
         before, inputs = cast(LstmState, self.sentence_state), vectors
-        state = select_rows(before, rows)
+        state = select_states(before, rows)
         if self.decoder.attention is not None and self.keys is not None and self.weights is not None:
             memory, mask = self.encoder_outputs.sentence_states[rows], self.encoder_outputs.sentence_mask[rows]
             context, weights = self.decoder.attention(state[0][-1].unsqueeze(1), self.keys[rows], memory, mask)
             inputs = torch.cat((vectors, context.squeeze(1)), dim=-1)
             self.weights = self.weights.index_copy(0, rows, weights.squeeze(1))
         outputs, state, _ = cast(StackedLstm, self.decoder.sentences)(inputs.unsqueeze(1), None, state)
-        self.sentence_state = replace_rows(before, rows, state)
-        self.state = replace_rows(self.state, rows, state)
+        self.sentence_state = replace_states(before, rows, state)
+        self.state = replace_states(self.state, rows, state)
         return outputs.squeeze(1)
 
     @staticmethod

@@ -18,7 +18,7 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from ..layers.attention import AdditiveAttention
 from ..layers.encoder_decoder import SET_BY_MODEL
 from ..layers.language_model_head import scored
-from ..layers.packing import LstmState, packed_order, select_rows
+from ..layers.packing import LstmState, packed_order, select_states
 from ..layers.recurrent import StackedLstm
 from ..layers.token_ids import embed
 from ..residual_lstm.modeling_residual_lstm import (
@@ -114,7 +114,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         outputs = torch.zeros_like(inputs, dtype=words.dtype)
         outputs[found.real] = words[order.words.argsort()]
         back = order.sentences.argsort()
-        return outputs, words[order.last][back], select_rows(state, back)
+        return outputs, words[order.last][back], select_states(state, back)
 
     def _read_sentences(
         self, lstm: StackedLstm, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor

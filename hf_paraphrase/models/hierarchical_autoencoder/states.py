@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..layers.packing import LstmState, replace_rows, select_rows
+from ..layers.packing import LstmState, replace_states, select_states
 from ..layers.recurrent import RecurrentCache
 
 __all__ = ["HierarchicalCache", "spread_rows"]
@@ -35,7 +35,7 @@ class HierarchicalCache(RecurrentCache):
         """Keep the rows `indices` of the batch, in that order."""
         super().batch_select_indices(indices)
         if self.sentence_state is not None:
-            self.sentence_state = select_rows(self.sentence_state, indices)
+            self.sentence_state = select_states(self.sentence_state, indices)
         if self.weights is not None:
             self.weights = self.weights.index_select(0, indices)
 
@@ -43,4 +43,4 @@ class HierarchicalCache(RecurrentCache):
 def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
     """States of some rows as those of a batch, zero for its other rows."""
     h, c = (part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state)
-    return replace_rows((h, c), rows, state)
+    return replace_states((h, c), rows, state)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["LstmState", "PackedOrder", "order_of_real", "packed_order", "replace_rows", "select_rows"]
+__all__ = ["LstmState", "PackedOrder", "order_of_real", "packed_order", "replace_states", "select_states"]
 
 LstmState = tuple[torch.Tensor, torch.Tensor]
 """The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
@@ -59,13 +59,13 @@ def order_of_real(mask: torch.Tensor) -> PackedOrder:
     return PackedOrder(places[order.words], order.sizes, order.sentences, order.last)
 
 
-def select_rows(state: LstmState, rows: torch.Tensor) -> LstmState:
+def select_states(state: LstmState, rows: torch.Tensor) -> LstmState:
     """Return the states of some rows."""
     h, c = state
     return h.index_select(1, rows), c.index_select(1, rows)
 
 
-def replace_rows(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
+def replace_states(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
     """Return the states with those of some rows replaced."""
     h, c = (part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
     return h, c

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .lstm_kernels import IdentityOutputLstm, run_lstm, scan_lstm
-from .packing import LstmState, order_of_real, replace_rows, select_rows
+from .packing import LstmState, order_of_real, replace_states, select_states
 from .prepacked_weights import PrepackedWeights
 from .scan import is_traced
 
@@ -61,7 +61,7 @@ class RecurrentCache:
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows `indices` of the batch, in that order."""
-        self.state = select_rows(self.state, indices)
+        self.state = select_states(self.state, indices)
         if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, indices):
             self.attention_keys = self.attention_keys.index_select(0, indices)
         self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
@@ -184,10 +184,10 @@ class StackedLstm(nn.Module):
             layers = [layer.unflatten(0, (length, rows)).transpose(0, 1) for layer in layers]
         else:
             order = order_of_real(attention_mask.bool())
-            words, start = inputs.flatten(0, 1)[order.words], select_rows(state, order.sentences)
+            words, start = inputs.flatten(0, 1)[order.words], select_states(state, order.sentences)
             layers, final = self.run_packed(words, order.sizes, start, output_hidden_states)
             layers = [_unpack(layer, order.words, shape) for layer in layers]
-            state = replace_rows(state, order.sentences, final)
+            state = replace_states(state, order.sentences, final)
         return layers[-1], state, tuple(layers) if output_hidden_states else None
 
     @torch.compiler.disable
