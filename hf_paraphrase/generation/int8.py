@@ -11,13 +11,10 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
 from ..errors import InputError
-from ..models.layers.vocabulary import VocabularyProjection
 
 __all__ = ["Int8Embedding", "Int8Linear", "Int8Lstm", "count_parameters", "quantize_weights"]
 
 LEVELS, INPUT_ZERO = 127, 128  # inputs are unsigned bytes, of which this is zero
-# Other subclasses of `nn.Linear` have methods of their own, or whoever holds them multiplies by their weights.
-LINEAR = (nn.Linear, VocabularyProjection)
 OUTPUTS_AT_ONCE = 4096  # of a vocabulary, so that what PyTorch stores between two passes stays in a core's cache
 FEWEST_OUTPUTS = 16  # narrower layers take longer to quantise their inputs than to multiply
 FEWEST_TABLE_WEIGHTS = 2**16  # smaller tables, as of relative positions, are read by others and save nothing
@@ -152,7 +149,7 @@ class Int8Lstm(Int8Layer):
         super().__init__()
         self.input_size, self.hidden_size, self.num_layers = lstm.input_size, lstm.hidden_size, lstm.num_layers
         self.bidirectional = lstm.bidirectional
-        # The name is that of the LSTMs of PyTorch's `quantize_dynamic`, by which `one_layer` finds it.
+        # The name is that of the LSTMs of PyTorch's `quantize_dynamic`, by which `run_quantized` finds it.
         self._all_weight_values = nn.ModuleList(Int8LstmCell(*weights) for weights in lstm.all_weights)
 
     def forward(self, inputs: Any, state: tuple[torch.Tensor, torch.Tensor] | None = None):
@@ -233,7 +230,8 @@ def count_parameters(model: nn.Module) -> int:
 
 def _quantize_layer(layer: nn.Module) -> Int8Layer | None:
     """The layer that replaces this one; None for those that stay."""
-    if isinstance(layer, LINEAR) and type(layer) in LINEAR and layer.out_features >= FEWEST_OUTPUTS:
+    # Subclasses of `nn.Linear` have methods of their own, or whoever holds them multiplies by their weights.
+    if type(layer) is nn.Linear and layer.out_features >= FEWEST_OUTPUTS:
         return Int8Linear(layer.weight, layer.bias)
     if type(layer) is nn.LSTM and layer.bias and layer.batch_first and not layer.proj_size:
         return Int8Lstm(layer)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from hf_paraphrase.models.hierarchical_autoencoder.sentences import find_sentences, packed_order, reverse
+from hf_paraphrase.models.hierarchical_autoencoder.sentences import find_sentences, reverse
 
 # 4 and 2 close; two positions are padding.
 IDS = torch.tensor([[5, 4, 0, 6, 7, 4, 2], [8, 9, 0, 0, 0, 0, 0], [4, 4, 9, 9, 9, 9, 9]])
@@ -34,14 +34,3 @@ def test_reversing_leaves_a_closing_mark_at_the_end():
     number, length = torch.arange(4), torch.full((4,), 4)
     assert reverse(number, length, torch.ones(4, dtype=torch.bool)).tolist() == [2, 1, 0, 3]
     assert reverse(number, length, torch.zeros(4, dtype=torch.bool)).tolist() == [3, 2, 1, 0]
-
-
-def test_packed_order_has_no_padding():
-    sentence, number = torch.tensor([0, 0, 1, 1, 1, 2]), torch.tensor([0, 1, 0, 1, 2, 0])
-    order = packed_order(sentence, number, torch.tensor([2, 3, 1]))
-    # The longest first: sentence 1, 0, 2.
-    assert order.sentences.tolist() == [1, 0, 2] and order.batch_sizes.tolist() == [3, 2, 1]
-    assert order.words.tolist() == [2, 0, 5, 3, 1, 4]
-    assert order.words[order.last].tolist() == [4, 1, 5]
-    reference = torch.nn.utils.rnn.pack_sequence([torch.arange(2, 5), torch.arange(0, 2), torch.tensor([5])])
-    assert torch.equal(order.pack(torch.arange(6)[order.words]).data, reference.data)

@@ -46,8 +46,8 @@ def test_weights_are_packed_once_and_a_copy_packs_anew(monkeypatch: pytest.Monke
     torch.testing.assert_close(copy.deepcopy(packed).linear(layer, x), layer(x))
 
 
-@pytest.mark.parametrize("x", [torch.ones(4, 2, 5), torch.ones(4, 1, 5, dtype=torch.float64), torch.ones(3, 1, 5)])
-def test_several_positions_and_double_precision_and_few_rows_are_left_alone(x: torch.Tensor) -> None:
+@pytest.mark.parametrize("x", [torch.ones(4, 2, 5), torch.ones(4, 1, 5, dtype=torch.float64)])
+def test_several_positions_and_double_precision_are_left_alone(x: torch.Tensor) -> None:
     layer, packed = nn.Linear(5, 7).to(x.dtype), PrepackedWeights()
     before = packed.linear(layer, x)
     layer.weight.zero_()

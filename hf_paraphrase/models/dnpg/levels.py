@@ -18,8 +18,9 @@ from transformers.modeling_outputs import (
 
 from ..layers.copying import Copying
 from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.packing import LstmState
 from ..layers.precision import at_least_single
-from ..layers.recurrent import LstmState, StackedLstm
+from ..layers.recurrent import StackedLstm
 from .configuration_dnpg import DnpgConfig
 
 __all__ = [

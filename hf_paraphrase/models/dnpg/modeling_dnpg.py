@@ -29,7 +29,7 @@ from ..layers.transformer import (
     sinusoids,
     to_additive,
 )
-from ..layers.vocabulary import VocabularyProjection
+from ..layers.vocabulary import score_words
 from .configuration_dnpg import DnpgConfig
 from .levels import (
     LEVELS,
@@ -399,7 +399,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
     def __init__(self, config: DnpgConfig):
         super().__init__(config)
         self.model = DnpgModel(config)
-        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
     def generate(self, *args: Any, source_levels: Any = None, **kwargs: Any) -> Any:
@@ -446,7 +446,8 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         goes to the phrase level, whose words are missing. Returns `(batch, target_length, 2, vocab_size)` and `(batch,
         target_length, 2)`.
         """
-        words = at_least_single(self.lm_head(outputs.last_hidden_state.unflatten(-1, (len(LEVELS), -1))))
+        states = outputs.last_hidden_state.unflatten(-1, (len(LEVELS), -1))
+        words = at_least_single(score_words(self.lm_head, states))
         log_levels, control = at_least_single(outputs.aggregated_logits), outputs.control
         if control is None:
             return words.log_softmax(dim=-1), log_levels.log_softmax(dim=-1)

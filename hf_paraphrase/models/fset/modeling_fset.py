@@ -31,7 +31,6 @@ from ..layers.transformer import (
     position_states,
     zero_padding,
 )
-from ..layers.vocabulary import VocabularyProjection
 from .configuration_fset import FsetConfig
 
 __all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
@@ -400,5 +399,5 @@ class FsetForConditionalGeneration(LanguageModelHeadMixin, FsetPreTrainedModel, 
     def __init__(self, config: FsetConfig):
         super().__init__(config)
         self.model = FsetModel(config)
-        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()

@@ -6,9 +6,10 @@ import torch
 from transformers import PreTrainedConfig
 
 from ..layers.attention import AdditiveAttention
-from ..layers.recurrent import LstmState, StackedLstm
-from .sentences import SentenceLayout, find_sentences, packed_order
-from .states import HierarchicalCache, replace, select
+from ..layers.packing import LstmState, PackedOrder, packed_order, replace_states, select_states
+from ..layers.recurrent import StackedLstm
+from .sentences import SentenceLayout, find_sentences
+from .states import HierarchicalCache
 
 __all__ = ["DecoderRun"]
 
@@ -72,7 +73,7 @@ class DecoderRun:
             packed = packed_order(of_words, found.word_number[words], found.length[sentences])
             sentences, words = sentences[packed.sentences], words[packed.words]
             weights.append(None if self.weights is None else self.weights[found.document[found.word_sentence[words]]])
-            outputs.append(self._run_sentences(packed.pack(inputs[words]), packed.last, sentences, found))
+            outputs.append(self._run_sentences(inputs[words], packed, sentences, found))
             order.append(words + len(ids))
             if self.weights is not None:
                 weights[-1] = weights[-1].index_copy(0, packed.last, self.weights[found.document[sentences]])
@@ -80,16 +81,16 @@ class DecoderRun:
         return torch.cat(outputs)[back], None if self.weights is None else torch.cat(weights)[back]
 
     def _run_sentences(
-        self, inputs, last: torch.Tensor, sentences: torch.Tensor, found: SentenceLayout
+        self, inputs: torch.Tensor, packed: PackedOrder, sentences: torch.Tensor, found: SentenceLayout
     ) -> torch.Tensor:
         """Run the words of one sentence of each of some rows, and close those that end: outputs of all words."""
         rows = found.document[sentences]
-        outputs, state = self.decoder.words.run_packed(inputs, select(self.state, rows))
-        self.state = replace(self.state, rows, state)
+        (*_, outputs), state = self.decoder.words.run_packed(inputs, packed.sizes, select_states(self.state, rows))
+        self.state = replace_states(self.state, rows, state)
         closed = found.closed[sentences]
         if self.sentence_state is None or not closed.any():
             return outputs
-        last = last[closed]
+        last = packed.last[closed]
         return outputs.index_copy(0, last, self._close_sentences(rows[closed], outputs[last]))
 
     def _close_sentences(self, rows: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
@@ -99,15 +100,16 @@ class DecoderRun:
             Its outputs `(rows, hidden_size)`.
         """
         before, inputs = cast(LstmState, self.sentence_state), vectors
-        state = select(before, rows)
+        state = select_states(before, rows)
         if self.decoder.attention is not None and self.keys is not None and self.weights is not None:
             memory, mask = self.encoder_outputs.sentence_states[rows], self.encoder_outputs.sentence_mask[rows]
             context, weights = self.decoder.attention(state[0][-1].unsqueeze(1), self.keys[rows], memory, mask)
             inputs = torch.cat((vectors, context.squeeze(1)), dim=-1)
             self.weights = self.weights.index_copy(0, rows, weights.squeeze(1))
-        outputs, state, _ = cast(StackedLstm, self.decoder.sentences)(inputs.unsqueeze(1), None, state)
-        self.sentence_state = replace(before, rows, state)
-        self.state = replace(self.state, rows, state)
+        lstm = cast(StackedLstm, self.decoder.sentences)
+        outputs, state, _ = lstm(inputs.unsqueeze(1), None, state, prepacked=self.prepacked)
+        self.sentence_state = replace_states(before, rows, state)
+        self.state = replace_states(self.state, rows, state)
         return outputs.squeeze(1)
 
     @staticmethod

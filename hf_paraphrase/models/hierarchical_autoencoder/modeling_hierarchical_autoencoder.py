@@ -18,7 +18,8 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from ..layers.attention import AdditiveAttention
 from ..layers.encoder_decoder import SET_BY_MODEL
 from ..layers.language_model_head import scored
-from ..layers.recurrent import LstmState, StackedLstm
+from ..layers.packing import LstmState, packed_order, select_states
+from ..layers.recurrent import StackedLstm
 from ..layers.token_ids import embed
 from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmForConditionalGeneration,
@@ -27,8 +28,8 @@ from ..residual_lstm.modeling_residual_lstm import (
 )
 from .configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
 from .decoder_run import DecoderRun
-from .sentences import SentenceLayout, find_sentences, packed_order, reverse
-from .states import HierarchicalCache, select, spread_rows
+from .sentences import SentenceLayout, find_sentences, reverse
+from .states import HierarchicalCache, spread_rows
 from .word_limit import WordLimit
 
 __all__ = [
@@ -109,11 +110,11 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         if self.config.reverse_source:
             number = reverse(number, found.length[found.word_sentence], found.closed[found.word_sentence])
         order = packed_order(found.word_sentence, number, found.length)
-        words, state = self.words.run_packed(order.pack(inputs[found.real][order.words]))
+        (*_, words), state = self.words.run_packed(inputs[found.real][order.words], order.sizes)
         outputs = torch.zeros_like(inputs, dtype=words.dtype)
         outputs[found.real] = words[order.words.argsort()]
         back = order.sentences.argsort()
-        return outputs, words[order.last][back], select(state, back)
+        return outputs, words[order.last][back], select_states(state, back)
 
     def _read_sentences(
         self, lstm: StackedLstm, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor
@@ -129,7 +130,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
             reverse(found.number, count[document], closed[document]) if self.config.reverse_source else found.number
         )
         order = packed_order(document, number, count)
-        outputs, state = lstm.run_packed(order.pack(vectors[order.words]))
+        (*_, outputs), state = lstm.run_packed(vectors[order.words], order.sizes)
 
         size = (len(input_ids), int(count.max()) if len(count) else 1)
         place = (found.document, found.number)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch.nn.utils.rnn import PackedSequence
 
 __all__ = ["SentenceLayout", "find_sentences"]
 
@@ -78,42 +77,3 @@ def reverse(number: torch.Tensor, length: torch.Tensor, closed: torch.Tensor) ->
     """Number units backwards, but for a closing one, which stays the last."""
     last = length - closed.long() - 1
     return torch.where(number <= last, last - number, number)
-
-
-@dataclass(frozen=True)
-class PackedOrder:
-    """The order of words in a packed sequence, the longest sentence first.
-
-    Args:
-        words: Indices of the words in packed order.
-        batch_sizes: For each step how many sentences are that long, on the CPU.
-        sentences: Indices of the sentences, the longest first.
-        last: For each of these, the packed position of its last word.
-    """
-
-    words: torch.Tensor
-    batch_sizes: torch.Tensor
-    sentences: torch.Tensor
-    last: torch.Tensor
-
-    def pack(self, inputs: torch.Tensor) -> PackedSequence:
-        """Pack inputs `(words, width)` that are already in packed order."""
-        return PackedSequence(inputs, self.batch_sizes)
-
-
-@torch.compiler.disable
-def packed_order(sentence: torch.Tensor, number: torch.Tensor, length: torch.Tensor) -> PackedOrder:
-    """Order words for one packed call.
-
-    Args:
-        sentence: For each word its sentence, from 0, `(words,)`.
-        number: For each word its number in the sentence, `(words,)`.
-        length: For each sentence its words, `(sentences,)`.
-    """
-    sentences = length.argsort(descending=True, stable=True)
-    rank = sentences.argsort()
-    sizes = torch.bincount(number)
-    starts = sizes.cumsum(0) - sizes
-    place = starts[number] + rank[sentence]
-    last = starts[length[sentences] - 1] + torch.arange(len(sentences), device=length.device)
-    return PackedOrder(place.argsort(), sizes.cpu(), sentences, last)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from ..layers.recurrent import LstmState, RecurrentCache
+from ..layers.packing import LstmState, replace_states, select_states
+from ..layers.recurrent import RecurrentCache
 
-__all__ = ["HierarchicalCache", "replace", "select", "spread_rows"]
+__all__ = ["HierarchicalCache", "spread_rows"]
 
 
 class HierarchicalCache(RecurrentCache):
@@ -34,24 +35,12 @@ class HierarchicalCache(RecurrentCache):
         """Keep the rows `indices` of the batch, in that order."""
         super().batch_select_indices(indices)
         if self.sentence_state is not None:
-            self.sentence_state = select(self.sentence_state, indices)
+            self.sentence_state = select_states(self.sentence_state, indices)
         if self.weights is not None:
             self.weights = self.weights.index_select(0, indices)
-
-
-def select(state: LstmState, rows: torch.Tensor) -> LstmState:
-    """The states of some rows."""
-    h, c = state
-    return h.index_select(1, rows), c.index_select(1, rows)
-
-
-def replace(state: LstmState, rows: torch.Tensor, new: LstmState) -> LstmState:
-    """States with those of some rows replaced."""
-    h, c = (part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
-    return h, c
 
 
 def spread_rows(state: LstmState, rows: torch.Tensor, batch_size: int) -> LstmState:
     """States of some rows as those of a batch, zero for its other rows."""
     h, c = (part.new_zeros(len(part), batch_size, part.shape[-1]) for part in state)
-    return replace((h, c), rows, state)
+    return replace_states((h, c), rows, state)

@@ -12,6 +12,7 @@ from transformers.utils import can_return_tuple
 
 from .precision import at_least_single
 from .token_ids import shift_tokens_right
+from .vocabulary import score_words
 from .writing import WritingModel
 
 __all__ = ["LanguageModelHeadMixin", "language_model_loss", "scored"]
@@ -49,7 +50,7 @@ class LanguageModelHeadMixin(WritingModel, GenerationMixin):
 
     def project(self, outputs: Any) -> torch.Tensor:
         """Score the words of the vocabulary at every position: `(batch, target_length, vocab_size)`."""
-        return self.lm_head(outputs.last_hidden_state)
+        return score_words(self.lm_head, outputs.last_hidden_state)
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does.

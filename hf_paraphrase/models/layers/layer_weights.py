@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-__all__ = ["at_hand", "input_device", "one_layer", "parameter_of"]
+__all__ = ["input_device", "parameter_of"]
 
 
 def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
@@ -25,50 +22,6 @@ def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
         return value().dequantize()
     hook = _offloading_hook(layer)
     return value if hook is None or not value.is_meta else hook.weights_map[name].to(hook.execution_device)
-
-
-def at_hand(lstm: nn.LSTM) -> nn.LSTM:
-    """Return the layers of an LSTM with their weights: themselves, or a copy if accelerate offloads them.
-
-    Their own `forward` needs the copy, too: `nn.LSTM` does not notice how accelerate replaces parameters.
-    """
-    if not isinstance(lstm, nn.LSTM) or _offloading_hook(lstm) is None:
-        return lstm
-    copied = type(lstm)(
-        lstm.input_size,
-        lstm.hidden_size,
-        num_layers=lstm.num_layers,
-        dropout=lstm.dropout,
-        bidirectional=lstm.bidirectional,
-        batch_first=lstm.batch_first,
-        device="meta",
-    ).train(lstm.training)
-    copied.load_state_dict({name: parameter_of(lstm, name) for name, _ in lstm.named_parameters()}, assign=True)
-    return copied
-
-
-def one_layer(lstm: nn.LSTM, layer: int) -> Callable:
-    """Return a layer of an LSTM as a separate LSTM with the same weights.
-
-    Args:
-        lstm: Also one that `quantize_dynamic` made.
-        layer: Its place, from 0.
-    """
-    directions = 2 if lstm.bidirectional else 1
-    size = lstm.hidden_size * directions if layer else lstm.input_size
-    if not isinstance(lstm, nn.LSTM):
-        single = copy.copy(lstm)
-        packed = lstm._all_weight_values[layer * directions : (layer + 1) * directions]
-        # Modules are kept in a dict, which the copy shares.
-        vars(single).update(num_layers=1, input_size=size, _modules={"_all_weight_values": packed})
-        return single
-    single = nn.LSTM(size, lstm.hidden_size, bidirectional=lstm.bidirectional, batch_first=True, device="meta")
-    weights: dict[str, torch.Tensor] = {
-        name.replace(f"_l{layer}", "_l0"): weight
-        for name, weight in lstm.named_parameters()
-        if name.removesuffix("_reverse").endswith(f"_l{layer}")
-    }
-    return lambda *inputs: torch.func.functional_call(single, weights, inputs)
 
 
 def input_device(model: PreTrainedModel) -> torch.device:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 import torch
 from torch import nn
 
+from .packing import LstmState
+
 __all__ = ["PrepackedWeights"]
 
-LSTM_MODE = 2  # in PyTorch's enumeration of recurrent layers
-FEW_ROWS = 4  # with less, in single precision, all the time goes into reading the weights, in any layout
+STEPS_WORTH_PACKING = 8
 
 
 class PrepackedWeights:
@@ -43,36 +44,39 @@ class PrepackedWeights:
             return layer(x)
         if layer not in self._packed:
             self._packed[layer] = [torch.ops.mkldnn._reorder_linear_weight(layer.weight)]
-        return torch.ops.mkldnn._linear_pointwise(x, *self._packed[layer], layer.bias, "none", [], None)
+        return multiply_packed(x, *self._packed[layer], layer.bias)
 
-    def lstm_cell(
-        self, lstm: nn.LSTM, layer: int, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Step one layer in a single kernel.
+    def run_cell(self, lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+        """Run a single step of a layer that can be packed, as the kernels of `lstm_kernels` do.
 
-        Args:
-            lstm: Layers of one direction, which `can_prepack`.
-            layer: Which of them.
-            x: Its input `(batch, input_size)`.
-            h: Of the step before, `(batch, hidden_size)`.
-            c: Of the same shape.
-
-        Returns:
-            The new h and c.
+        Both products are one. tanh(z) is computed as 2σ(2z) - 1, since σ takes a fraction of the time on a CPU.
         """
-        weight_ih, weight_hh, *biases = lstm.all_weights[layer]
-        key, size = (lstm, layer), lstm.hidden_size
-        if key not in self._packed:
-            self._packed[key] = torch.ops.mkldnn._reorder_mkldnn_rnn_layer_weight(
-                weight_ih, weight_hh, size, False, True, False, [1, *x.shape]
-            )
-        # Not reversed, no sizes of packed sequences; one layer, with biases, one direction, time first, no training.
-        rest = False, list[int](), LSTM_MODE, size, 1, True, False, False, False
-        # The kernel reads memory without a look at strides.
-        x, h, c = (part.contiguous().unsqueeze(0) for part in (x, h, c))
-        (packed_ih, packed_hh), (bias_ih, bias_hh) = self._packed[key], biases
-        _, h, c, _ = torch.mkldnn_rnn_layer(x, packed_ih, packed_hh, bias_ih, bias_hh, h, c, *rest)
-        return h[0], c[0]
+        (layer,), (h, c) = layers, state
+        if (lstm, layer) not in self._packed:
+            weight_ih, weight_hh, *biases = lstm.all_weights[layer]
+            weight, bias = torch.cat((weight_ih, weight_hh), dim=1), torch.add(*biases)
+            for part in (weight, bias):
+                part.chunk(4)[2].mul_(2)
+            self._packed[lstm, layer] = [torch.ops.mkldnn._reorder_linear_weight(weight), bias]
+        gates = multiply_packed(torch.cat((x, h[0]), dim=1), *self._packed[lstm, layer])
+        i, f, g, o = gates.float().sigmoid_().chunk(4, dim=1)
+        new_c = torch.mul(f, c[0]).sub_(i).addcmul_(i, g, value=2)
+        new_h = torch.mul(new_c, 2).sigmoid_().sub_(0.5).mul_(o).mul_(2)
+        new_h, new_c = new_h.to(x.dtype), new_c.to(x.dtype)
+        return new_h, (new_h.unsqueeze(0), new_c.unsqueeze(0))
+
+
+def multiply_packed(x: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], None)
+
+
+def multiplier(weight: torch.Tensor, steps: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return `x @ weight.t()` as a function of `x`, for as many calls, with the weight packed if that is faster."""
+    is_supported = weight.device.type == "cpu" and weight.dtype == torch.float32 and _is_supported(weight.dtype)
+    if steps < STEPS_WORTH_PACKING or not is_supported:
+        return lambda x: x @ weight.t()
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+    return lambda x: multiply_packed(x, packed, None)
 
 
 def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
@@ -82,7 +86,6 @@ def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
         not (torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
         and x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype
-        and (len(x) >= FEW_ROWS or x.dtype == torch.bfloat16)
         and _is_supported(x.dtype)
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-__all__ = ["is_traced", "scan", "scan_lstm_layer"]
+__all__ = ["is_traced", "scan"]
 
 
 def is_traced() -> bool:
@@ -63,42 +63,3 @@ class Caller(nn.Module):
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return self.function(*tensors)
-
-
-def scan_lstm_layer(
-    x: torch.Tensor,
-    real: torch.Tensor,
-    weights: Sequence[torch.Tensor],
-    state: tuple[torch.Tensor, torch.Tensor],
-    has_tanh: bool,
-    reverse: bool,
-) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-    """Run one layer and direction of an LSTM; padding changes nothing.
-
-    Args:
-        x: `(length, batch, width)`.
-        real: `(length, batch, 1)`, false at padding, which may be anywhere.
-        weights: As `nn.LSTM.all_weights` has them.
-        state: (h, c) to start from, each `(batch, hidden_size)`.
-        has_tanh: Whether h is o·tanh(c), and not o·c.
-        reverse: Read from the last word to the first.
-
-    Returns:
-        The outputs, zero at padding, and the final (h, c).
-    """
-    weight_ih, weight_hh, bias_ih, bias_hh = weights
-
-    def step(h, c, from_inputs, real, weight_hh):
-        i, f, g, o = (from_inputs + nn.functional.linear(h, weight_hh)).chunk(4, dim=-1)
-        new_c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        new_h = o.sigmoid() * (new_c.tanh() if has_tanh else new_c)
-        return torch.where(real, new_h, h), torch.where(real, new_c, c), torch.where(real, new_h, 0.0)
-
-    from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
-    if x.shape[0] == 1:
-        h, c, output = step(*state, from_inputs[0], real[0], weight_hh)
-        return output.unsqueeze(0), (h, c)
-    if reverse:
-        from_inputs, real = from_inputs.flip(0), real.flip(0)
-    (h, c), (outputs,) = scan(step, [part.clone() for part in state], [from_inputs, real], [weight_hh])
-    return outputs.flip(0) if reverse else outputs, (h, c)

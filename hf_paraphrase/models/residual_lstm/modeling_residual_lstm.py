@@ -17,9 +17,9 @@ from ..layers.attention import AdditiveAttention
 from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
 from ..layers.initial_weights import draw_uniform
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.recurrent import LstmState, RecurrentCache, StackedLstm, count_source_beams
+from ..layers.packing import LstmState
+from ..layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
 from ..layers.token_ids import embed
-from ..layers.vocabulary import VocabularyProjection
 from .configuration_residual_lstm import ResidualLstmConfig
 
 __all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
@@ -232,14 +232,14 @@ class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmP
     def __init__(self, config: ResidualLstmConfig):
         super().__init__(config)
         self.model = self.model_class(config)
-        self.lm_head = VocabularyProjection(config.hidden_size, config.vocab_size)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         table = "encoder" if config.share_embeddings else "decoder"
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
 
     def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
         hidden, cache = outputs.last_hidden_state, outputs.cache
-        return self.lm_head(hidden) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
+        return super().project(outputs) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
 
     @property
     def attends_to_words(self) -> bool:

@@ -19,7 +19,6 @@ from ..layers.precision import at_least_single
 from ..layers.scan import is_traced, scan
 from ..layers.token_ids import embed
 from ..layers.transformer import additive_mask, position_states, zero_padding
-from ..layers.vocabulary import VocabularyProjection
 from .configuration_ssru_transformer import SsruTransformerConfig
 
 __all__ = ["SsruTransformerForConditionalGeneration", "SsruTransformerModel", "SsruTransformerPreTrainedModel"]
@@ -230,5 +229,5 @@ class SsruTransformerForConditionalGeneration(LanguageModelHeadMixin, SsruTransf
     def __init__(self, config: SsruTransformerConfig):
         super().__init__(config)
         self.model = SsruTransformerModel(config)
-        self.lm_head = VocabularyProjection(config.d_model, config.vocab_size)
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size)
         self.post_init()
