@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from html import escape
-from itertools import count, tee
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -140,7 +140,9 @@ class ParaphraseTexts(ReadingOptions, LoadingOptions, SearchOptions, PassingOpti
         sources, shown = tee((texts or lines) if table is None else read_texts(table, self.column, self.errors))
         options = self.call_options(CallOptions, SearchOptions, PassingOptions)
         groups = self.load_paraphraser(model)(sources, self.n, **options)
-        numbered = zip(count(1), shown, groups, strict=False)
+        # The groups come first: what they tell in the end, they tell when they are asked for one more.
+        paired = enumerate(zip(groups, shown, strict=False), start=1)
+        numbered = ((number, source, group) for number, (group, source) in paired)
         if self.output is not None:
             self._write_table(self.output, numbered)
         else:
