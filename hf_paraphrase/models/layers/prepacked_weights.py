@@ -44,7 +44,8 @@ class PrepackedWeights:
             return layer(x)
         if layer not in self._packed:
             self._packed[layer] = [torch.ops.mkldnn._reorder_linear_weight(layer.weight)]
-        return multiply_packed(x, *self._packed[layer], layer.bias)
+        (packed,) = self._packed[layer]
+        return multiply_packed(x, packed, layer.bias)
 
     def run_cell(self, lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
         """Run a single step of a layer that can be packed, as the kernels of `lstm_kernels` do.
