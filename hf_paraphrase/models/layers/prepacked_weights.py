@@ -39,8 +39,9 @@ class PrepackedWeights:
             layer: Any module; a linear layer is packed where that is possible.
             x: `(batch, length, in_features)`. More than one position is multiplied as ever.
         """
-        is_plain = isinstance(layer, nn.Linear) and type(layer.weight) is nn.Parameter
-        if not is_plain or x.shape[1] > 1 or not can_prepack(x, layer.weight):
+        if not isinstance(layer, nn.Linear) or type(layer.weight) is not nn.Parameter:
+            return layer(x)
+        if x.shape[1] > 1 or not can_prepack(x, layer.weight):
             return layer(x)
         if layer not in self._packed:
             self._packed[layer] = [torch.ops.mkldnn._reorder_linear_weight(layer.weight)]
