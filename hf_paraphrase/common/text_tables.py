@@ -283,7 +283,7 @@ class TextTable:
     def _read_objects(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         for number, line in lines:
             if line.strip():
-                yield from self._parse_object(number, lambda line=line: (DECODER.decode(line), 0), reject)
+                yield from self._parse_object(number, partial(_decode_line, line), reject)
 
     def _read_array(self, lines: Iterable[tuple[int, str]], reject: Reject) -> Iterator[Row]:
         numbered = list(lines)
@@ -392,6 +392,10 @@ def split_records(
 def _drain(ahead: deque) -> Iterator[tuple[int, str]]:
     while ahead:
         yield ahead.popleft()
+
+
+def _decode_line(line: str) -> tuple[Any, int]:
+    return DECODER.decode(line), 0
 
 
 def _close_quote(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from datasets import Dataset, DatasetDict
@@ -108,7 +108,9 @@ class AnswerTask(Task):
 
     def loss_sums(self, model: nn.Module, batch: Batch, data: TaskData) -> Sums:
         # With a cache, transformers would not look for packed examples.
-        return cross_entropy_sums(model, {**batch, "use_cache": False} if self.training.packing else batch)
+        return cross_entropy_sums(
+            model, cast(Batch, {**batch, "use_cache": False}) if self.training.packing else batch
+        )
 
 
 def _encode(

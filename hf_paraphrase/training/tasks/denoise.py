@@ -130,7 +130,7 @@ def add_noise(
         if random.random() >= drop_share:
             kept.append(words[place])
         place += 1
-    kept = kept or [words[random.integers(len(words))]]
+    kept = kept or [words[int(random.integers(len(words)))]]
     # Sorting by the place and up to so much more moves nothing farther.
     order = np.argsort(np.arange(len(kept)) + random.uniform(0, swap_distance + 1, len(kept)), kind="stable")
     return [kept[number] for number in order]
@@ -142,12 +142,12 @@ def _sentences(columns: dict[str, list]) -> Iterable[str]:
 
 def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, list]:
     texts = [text for text in _sentences(columns) if text.strip()]
-    encoded = tokenizer(texts, truncation=True, max_length=max_length) if texts else {"input_ids": []}
+    encoded = tokenizer(texts or [""], truncation=True, max_length=max_length)
     rows: dict[str, list] = {"input_ids": [], "words": [], "mask_token_id": []}
     mask = tokenizer.unk_token_id if tokenizer.mask_token_id is None else tokenizer.mask_token_id
     for number, ids in enumerate(encoded["input_ids"]):
         words = [-1 if word is None else word for word in encoded.word_ids(number)]
-        if max(words) >= 0:
+        if max(words, default=-1) >= 0:
             for column, value in zip(rows.values(), (ids, words, mask), strict=True):
                 column.append(value)
     return rows
