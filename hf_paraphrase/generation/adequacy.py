@@ -18,11 +18,11 @@ from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
 from .engine import load_paraphraser
-from .open_judge import find_open_judge
+from .open_judge import OpenJudge, find_open_judge
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
 from .writers import Judged, ModelWriter
 
-__all__ = ["ADEQUACIES", "Adequacy", "Judged", "load_adequacy"]
+__all__ = ["ADEQUACIES", "Adequacy", "Judged", "judges_alone", "load_adequacy"]
 
 ADEQUACIES = ("open", "round_trip", "embedding", "matcher", "jaccard", "mbr")
 
@@ -78,6 +78,14 @@ def load_adequacy(
         return EmbeddingAdequacy(_encoder_of(*load_paraphraser(encoder, writer.device, trust_remote_code)))
     encoder = DEFAULT_ENCODER if encoder is None else encoder
     return EmbeddingAdequacy(load_encoder(encoder, trust_remote_code=trust_remote_code))
+
+
+def judges_alone(judge: Adequacy) -> bool:
+    """Whether a judge's number for a candidate is that for any others beside it, and worth saving.
+
+    Of the caller's own function nothing is known.
+    """
+    return isinstance(judge, RoundTrip | OpenJudge | EmbeddingAdequacy | MatcherAdequacy)
 
 
 def check_adequacy(adequacy: Any, encoder: Any, matcher: Any) -> None:

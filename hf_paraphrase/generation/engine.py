@@ -20,8 +20,10 @@ from transformers import (
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
+from ..models.layers.prepacked_weights import prepacked
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
+from ..models.search.scoring_rules import log_normalizer
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import drop_invisible
@@ -166,7 +168,8 @@ def generate_outputs(
 
     with inference(model):
         rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-        for rows in batches_by_length(sources, rows_with_text, batch_size, description):
+        lengths = count_tokens(tokenizer, sources)
+        for rows in batches_by_length(lengths, rows_with_text, batch_size, description):
             for row, found in zip(rows, run_halving(generate, rows), strict=True):
                 outputs[row] = found
     return outputs
@@ -211,7 +214,7 @@ def compute_perplexity(
         return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
 
     with inference(model):
-        for rows in batches_by_length(sources, rows_with_text, batch_size, "perplexity"):
+        for rows in batches_by_length(count_tokens(tokenizer, sources), rows_with_text, batch_size, "perplexity"):
             for loss, count in run_halving(measure, rows):
                 total, tokens = total + loss * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
@@ -245,7 +248,8 @@ def token_log_probs(
     """
     found: list[list[float]] = [[] for _ in sources]
     sources, targets = _with_stand_ins(tokenizer, sources, targets)
-    joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
+    # By targets first: most of the work is the vocabulary's, at each of their positions.
+    lengths = list(zip(*(count_tokens(tokenizer, texts) for texts in (targets, sources)), strict=True))
 
     def measure(rows: list[int]) -> list[list[float]]:
         inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
@@ -254,11 +258,12 @@ def token_log_probs(
             shift = cast(Any, model).prepare_decoder_input_ids_from_labels
             inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
         logits = model(**inputs).logits.float()
-        chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1) - logits.logsumexp(-1)
+        chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        chosen -= log_normalizer(logits.flatten(0, 1)).view(chosen.shape)
         return [row[is_token].tolist() for row, is_token in zip(chosen, labels != -100, strict=True)]
 
     with inference(model):
-        for rows in batches_by_length(joined, list(range(len(joined))), batch_size, description):
+        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, description):
             for row, log_probs in zip(rows, run_halving(measure, rows), strict=True):
                 found[row] = log_probs
     return found
@@ -308,7 +313,7 @@ def match_pairs(
         Logits, `(pairs, num_labels)`.
     """
     logits = torch.empty(len(first), cast(int, model.config.num_labels))
-    joined = [f"{one} {other}" for one, other in zip(first, second, strict=True)]
+    lengths = list(map(sum, zip(*(count_tokens(tokenizer, texts) for texts in (first, second)), strict=True)))
     options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
 
     def match(rows: list[int]) -> list[torch.Tensor]:
@@ -316,20 +321,34 @@ def match_pairs(
         return list(model(**inputs.to(input_device(model))).logits.float().cpu())
 
     with inference(model):
-        for rows in batches_by_length(joined, list(range(len(joined))), batch_size, "matching"):
+        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, "matching"):
             for row, found in zip(rows, run_halving(match, rows), strict=True):
                 logits[row] = found
     return logits
 
 
+def count_tokens(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
+    """Count the tokens of texts, each distinct text once; the characters where a tokenizer is slow."""
+    if not tokenizer.is_fast:
+        return list(map(len, texts))
+    distinct = list(dict.fromkeys(texts))
+    ids = tokenizer(distinct, verbose=False, return_attention_mask=False)["input_ids"] if distinct else []
+    counts = {text: len(row) for text, row in zip(distinct, cast(list[list[int]], ids), strict=True)}
+    return [counts[text] for text in texts]
+
+
 def batches_by_length(
-    texts: Sequence[str], rows: list[int], batch_size: int, description: str | None
+    lengths: Sequence[Any], rows: list[int], batch_size: int, description: str | None
 ) -> Iterator[list[int]]:
     """Batches of rows of similar length, longest first, so that running out of memory happens at once.
 
-    Characters are counted, which need no tokenizer.
+    Args:
+        lengths: Of all texts: numbers, or tuples of them.
+        rows: Places of the texts to put into batches.
+        batch_size: Rows of a batch.
+        description: Of the progress bar; None for none.
     """
-    rows = sorted(rows, key=lambda row: len(texts[row]), reverse=True)
+    rows = sorted(rows, key=lambda row: lengths[row], reverse=True)
     is_off = description is None or not is_watched()
     with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
         for start in range(0, len(rows), batch_size):
@@ -359,11 +378,11 @@ def _pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
 
 @contextmanager
 def inference(model: PreTrainedModel) -> Iterator[None]:
-    """Switch dropout and gradients off for a while."""
+    """Switch dropout and gradients off for a while, in which the weights do not change."""
     training = model.training
     model.eval()
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), prepacked(model):
             yield
     finally:
         model.train(training)

@@ -24,8 +24,8 @@ def find_fault(source: str, candidate: str) -> str | None:
     for mark in _find_open(candidate):
         if mark not in open_before:
             return f"leaves {mark!r} unpaired"
-    before, after = (len(split_by_rules(text)) for text in (source, candidate))
-    if after > before and len(candidate.split()) > len(source.split()):
+    is_longer = len(candidate.split()) > len(source.split())
+    if is_longer and len(split_by_rules(candidate)) > len(split_by_rules(source)):
         return "adds a sentence"
     return None
 

@@ -111,7 +111,7 @@ class LanguageModelWriter(ModelWriter):
             return self._write_batch([texts[row] for row in rows], [prompted[row] for row in rows], ask)
 
         with inference(self.model):
-            for rows in batches_by_length(texts, list(range(len(texts))), ask.batch_size, None):
+            for rows in batches_by_length(list(map(len, texts)), list(range(len(texts))), ask.batch_size, None):
                 for row, group in zip(rows, run_halving(generate, rows), strict=True):
                     found[row] = group
         return found
@@ -132,7 +132,7 @@ class LanguageModelWriter(ModelWriter):
             return self._score(prompts, [self.encoder.encode_answer(targets[row]) for row in rows])
 
         with inference(self.model):
-            for rows in batches_by_length(joined, list(range(len(joined))), batch_size, None):
+            for rows in batches_by_length(list(map(len, joined)), list(range(len(joined))), batch_size, None):
                 for row, mean in zip(rows, run_halving(measure, rows), strict=True):
                     scores[row] = mean
         return scores

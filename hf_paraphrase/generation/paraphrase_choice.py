@@ -183,6 +183,24 @@ class Choice:
         rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []
         return _best_first([passing[place] for place in chosen]) + _best_first(rejected)
 
+    def find_most_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
+        """Places of the `n` candidates that would score best if all were fully adequate."""
+        bounds = [self._bound(one) for one in candidates]
+        return sorted(range(len(bounds)), key=lambda place: -bounds[place])[: self.n]
+
+    def find_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
+        """Places of the candidates without adequacy that could yet be chosen, whatever theirs is, with no diversity.
+
+        A score grows with adequacy, so none exceeds that with an adequacy of 1.
+        """
+        scored = [self._rate(one) for one in candidates if one.adequacy is not None]
+        passing = sorted(cast(float, one.score) for one in scored if one.reason is None)
+        least = passing[-self.n] if len(passing) >= self.n else -math.inf
+        return [place for place, one in enumerate(candidates) if one.adequacy is None and self._bound(one) >= least]
+
+    def _bound(self, candidate: Paraphrase) -> float:
+        return cast(float, self._rate(candidate._replace(adequacy=1.0)).score)
+
     def _rate(self, candidate: Paraphrase) -> Paraphrase:
         score = combine_scores([getattr(candidate, name) for name in SCORES], self.weights)
         missing = max(0.0, self.wanted_novelty - (candidate.novelty or 0.0))

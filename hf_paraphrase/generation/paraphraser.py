@@ -28,6 +28,7 @@ from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
 from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
+from .hopeful import judge_candidates
 from .input_limits import SourceCutter, WholeTexts, check_each_is_text
 from .int8 import count_parameters
 from .loading import check_loading_arguments
@@ -432,20 +433,26 @@ class Paraphraser:
             reasons = {text: one.reason for text, one in first.items()}
             ignores_case = self.writer.ignores_case
             groups.append(choice.sift(texts[place], outputs, fluency=known, reasons=reasons, ignore_case=ignores_case))
-            judged += [
-                Judged(source, one.text, first[one.text].pair, one.fluency) for one in groups[-1] if one.reason is None
-            ]
-        fluencies = call.reader(judged, batch_size)
+            judged.append(
+                [
+                    Judged(source, one.text, first[one.text].pair, one.fluency)
+                    for one in groups[-1]
+                    if one.reason is None
+                ]
+            )
+        fluencies = call.reader([one for group in judged for one in group], batch_size)
         if choice.min_fluency and None in fluencies:
             raise InputError("`min_fluency`: the server gives no log-probabilities; name a model by `fluency=`")
-        scores = zip(call.judge(judged, batch_size), fluencies, strict=True)
+        numbers = iter(fluencies)
+        for group in groups:
+            group[:] = [one if one.reason is not None else one._replace(fluency=next(numbers)) for one in group]
+        judge_candidates(groups, judged, choice, call.judge, batch_size)
         found = [
             Paraphrases([Paraphrase(text, reason=refusal)] * bool(refusal and choice.return_rejected), text, refusal)
             for text, refusal in zip(texts, refusals, strict=True)
         ]
         for place, group in zip(worded, groups, strict=True):
-            scored = [one if one.reason is not None else _with_scores(one, *next(scores)) for one in group]
-            found[place] += choice.choose(texts[place], scored)
+            found[place] += choice.choose(texts[place], group)
         return found
 
     def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
@@ -475,10 +482,6 @@ class Paraphraser:
         if name not in self._judges:
             self._judges[name] = load()
         return self._judges[name]
-
-
-def _with_scores(one: Paraphrase, adequacy: float | None, fluency: float | None) -> Paraphrase:
-    return one._replace(adequacy=adequacy, fluency=fluency)
 
 
 def _warn_of_cut(cutter: SourceCutter | WholeTexts) -> None:

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import pairwise
 
 from ..common.files import open_text
@@ -68,6 +69,7 @@ QUOTE = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def _leave_out_wholes(text: str) -> str:
     """A text without the items that are kept whole, whose parts would match other kinds by chance."""
     for whole in (URL, ADDRESS, PLACEHOLDER):
@@ -76,7 +78,9 @@ def _leave_out_wholes(text: str) -> str:
 
 
 def _find_numbers(text: str) -> Iterable[str]:
-    text = "".join(_plain_digit(character) for character in _leave_out_wholes(text))
+    text = _leave_out_wholes(text)
+    if not text.isascii():
+        text = "".join(map(_plain_digit, text))
     for number in NUMBER.findall(text):
         number = re.sub("[‐‑‒–−]", "-", number)
         number = re.sub(r"^(-?)\.", r"\g<1>0.", LAKHS.sub(_digits_of, number))
@@ -270,6 +274,12 @@ def _find_all(text: str, kind: str) -> list[str]:
     return _find_word(text, unicodedata.normalize("NFC", kind)) if isinstance(kind, Word) else list(KEPT[kind](text))
 
 
+# Of a text that is compared with each of its candidates. A kind and a word of the same letters differ in type.
+@lru_cache(maxsize=256, typed=True)
+def _find_once(text: str, kind: str) -> list[str]:
+    return _find_all(text, kind)
+
+
 def _find_word(text: str, word: str) -> list[str]:
     if word.casefold() not in text.casefold():
         return []  # soon said, of thousands of terms
@@ -294,7 +304,9 @@ def find_change(source: str, candidate: str, keep: Iterable[str], *, ignore_case
     for kind in keep:
         rule = "words" if isinstance(kind, Word) else kind
         fold = str.casefold if ignore_case and rule != "placeholders" else str
-        before, after = (_find_all(text, kind) for text in (source, candidate))
+        before, after = _find_once(source, kind), _find_all(candidate, kind)
+        if not before and not after:
+            continue
         there_before, there_after = (Counter(map(fold, parts)) for parts in (before, after))
         if rule == "names":
             # Folded too, for first words.

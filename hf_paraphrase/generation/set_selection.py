@@ -13,10 +13,13 @@ MAX_ORDER = 4
 # Spaces, punctuation and invisible characters; symbols such as + stay, and so do marks, which are vowels in many
 # scripts.
 IGNORED = ("Z", "P", "C")
+IGNORED_ASCII = {code: None for code in range(128) if unicodedata.category(chr(code))[0] in IGNORED}
 
 
 def normal_form(text: str) -> str:
     """A text without case, spaces and punctuation, in one Unicode form: where it is equal, two texts count as one."""
+    if text.isascii():
+        return text.lower().translate(IGNORED_ASCII)
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return "".join(character for character in text if unicodedata.category(character)[0] not in IGNORED)
 

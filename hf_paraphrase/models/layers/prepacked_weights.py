@@ -1,17 +1,25 @@
-"""Weights in the layout that oneDNN multiplies by, made once for all steps of a decoder."""
+"""Weights in the layout that oneDNN multiplies by, made once for all steps of a decoder or all batches of a call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 from .packing import LstmState
 
-__all__ = ["PrepackedWeights"]
+__all__ = ["PrepackedWeights", "prepacked"]
 
 STEPS_WORTH_PACKING = 8
+# A layer's weights are packed once it has multiplied this many rows by them; for fewer it takes longer than it saves.
+MANY_ROWS = 64
+# Weights of a model of which a call may hold a second, packed copy.
+MOST_WEIGHTS = 2**27
 
 
 class PrepackedWeights:
@@ -81,6 +89,68 @@ def multiplier(weight: torch.Tensor, steps: int) -> Callable[[torch.Tensor], tor
     return lambda x: multiply_packed(x, packed, None)
 
 
+class PackedForward:
+    """Stands in for the `forward` of a linear layer, and multiplies by packed weights where that is possible and pays.
+
+    Args:
+        layer: The layer, whose weights must not change.
+    """
+
+    def __init__(self, layer: nn.Linear):
+        self.layer, self.rows = layer, 0
+        self.packed: torch.Tensor | None = None
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Do what `layer(x)` does."""
+        if not can_prepack(x.reshape(-1, x.shape[-1]), self.layer.weight):
+            return type(self.layer).forward(self.layer, x)
+        self.rows += x.numel() // x.shape[-1]
+        if self.packed is None and self.rows < MANY_ROWS:
+            return type(self.layer).forward(self.layer, x)
+        if self.packed is None:
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.layer.weight)
+        return multiply_packed(x, self.packed, self.layer.bias)
+
+
+# How many calls are in progress in which a model's layers multiply by packed weights.
+CALLS: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+LOCK = Lock()
+
+
+@contextmanager
+def prepacked(model: nn.Module) -> Iterator[None]:
+    """Let the linear layers of a model on the CPU multiply by packed weights, which are dropped at the end.
+
+    Meanwhile the weights must not change. Contexts of one model, nested or in several threads, share what is packed.
+
+    Args:
+        model: Any model. One with very many weights is left alone, since they are held twice.
+    """
+    with LOCK:
+        CALLS[model] = CALLS.get(model, 0) + 1
+        if CALLS[model] == 1:
+            for layer in find_packable(model):
+                layer.forward = PackedForward(layer)
+    try:
+        yield
+    finally:
+        with LOCK:
+            CALLS[model] -= 1
+            if not CALLS[model]:
+                for layer in model.modules():
+                    if isinstance(vars(layer).get("forward"), PackedForward):
+                        del layer.forward
+
+
+def find_packable(model: nn.Module) -> list[nn.Linear]:
+    """The plain linear layers on the CPU; none of a model with too many weights."""
+    layers = [layer for layer in model.modules() if type(layer) is nn.Linear]
+    if sum(layer.weight.numel() for layer in layers) > MOST_WEIGHTS:
+        return []
+    # Weights that are loaded when they are needed have a `forward` of their own.
+    return [layer for layer in layers if layer.weight.device.type == "cpu" and "forward" not in vars(layer)]
+
+
 def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
     """Whether a weight may be packed for products with `x`."""
     return (
@@ -92,6 +162,7 @@ def can_prepack(x: torch.Tensor, weight: torch.Tensor) -> bool:
     )
 
 
+@cache
 def _is_supported(dtype: torch.dtype) -> bool:
     if not torch.backends.mkldnn.is_available() or not torch.backends.cpu.get_cpu_capability().startswith("AVX"):
         return False

@@ -9,6 +9,7 @@ import torch
 from transformers import BatchEncoding, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..layers.layer_weights import input_device
+from ..layers.prepacked_weights import prepacked
 from ..text.encoded_inputs import decode_with_words, encode_inputs, find_control
 from ..text.miscopied_words import mend_miscopied_words
 from ..text.stand_ins import find_stand_ins, put_back, put_stand_ins
@@ -173,7 +174,8 @@ def generate(
         inputs: Of a `Batch`, where the model is.
         log_probs: Whether to return the scores of the search.
     """
-    found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
+    with prepacked(model):
+        found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
     shape = (len(inputs["input_ids"]), -1)
     ids = found.sequences.unflatten(0, shape)
     attended = torch.full_like(ids, -1)

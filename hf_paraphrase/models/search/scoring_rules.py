@@ -19,7 +19,7 @@ from transformers import (
     SuppressTokensLogitsProcessor,
 )
 
-__all__ = ["ScoringRules", "likeliest_log_probs", "likeliest_words"]
+__all__ = ["ScoringRules", "likeliest_log_probs", "likeliest_words", "log_normalizer"]
 
 # Rows at once in `likeliest_log_probs`, so that they and their exponentials stay in a core's cache.
 ROWS_AT_ONCE = 8
@@ -40,11 +40,11 @@ def likeliest_log_probs(
     """
     rows, words = logits.shape
     if logits.device.type != "cpu":
-        normalizer, blocks, maxima = logits.logsumexp(-1, keepdim=True), None, None
+        blocks = maxima = None
     else:
         blocks = _cut_blocks(logits, count)
         maxima = None if blocks is None else logits.new_empty(rows, blocks.shape[2])
-        normalizer = _normalize(logits, blocks, maxima)
+    normalizer = log_normalizer(logits, blocks, maxima)
     if forbidden is not None:
         logits.index_fill_(1, forbidden, -torch.inf)
         if blocks is not None and maxima is not None:
@@ -55,8 +55,18 @@ def likeliest_log_probs(
     return found - normalizer, places
 
 
-def _normalize(logits: torch.Tensor, blocks: torch.Tensor | None, maxima: torch.Tensor | None) -> torch.Tensor:
-    """The logarithm of the sum of each row's exponentials, `(rows, 1)`; fills in the maxima of the blocks."""
+def log_normalizer(
+    logits: torch.Tensor, blocks: torch.Tensor | None = None, maxima: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Do what `logits.logsumexp(-1, keepdim=True)` does, in less than half the time on a CPU.
+
+    Args:
+        logits: `(rows, words)`, in single precision.
+        blocks: `logits` as `(rows, BLOCK, blocks)`, where the greatest of each block are wanted too.
+        maxima: Receives these, `(rows, blocks)`.
+    """
+    if logits.device.type != "cpu":
+        return logits.logsumexp(-1, keepdim=True)
     # Of ordinary logits nothing need be subtracted before the exponential, and the result says whether they are.
     # Powers of 2 take PyTorch less than half the time of those of e.
     buffer, sums = torch.empty_like(logits[:ROWS_AT_ONCE]), []
