@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights, can_prepack
+from hf_paraphrase.models.layers.prepacked_weights import MANY_ROWS, PrepackedWeights, can_prepack, prepacked
 from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
@@ -176,3 +176,26 @@ def test_keys_are_copied_only_where_a_row_changes_its_source() -> None:
     cache = make_cache()
     cache.batch_repeat_interleave(2)
     assert cache.beams == 6
+
+
+def test_linear_layers_multiply_by_packed_weights_within_a_call() -> None:
+    model, x = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 3, bias=False)), torch.randn(MANY_ROWS, 5)
+    whole, few = model(x), model(x[:2])
+    with prepacked(model):
+        torch.testing.assert_close(model(x[:2]), few)
+        assert model[0].forward.packed is None  # so few rows do not pay
+        with prepacked(model):
+            torch.testing.assert_close(model(x), whole)
+        assert model[0].forward.packed is not None  # the outer call goes on
+        torch.testing.assert_close(model(x), whole)
+    assert all("forward" not in vars(layer) for layer in model)
+    nn.init.ones_(model[0].weight)
+    with prepacked(model):
+        torch.testing.assert_close(model(x), model[2](torch.relu(x.sum(1, keepdim=True) + model[0].bias)))
+
+
+def test_a_call_that_fails_leaves_the_layers_as_they_were() -> None:
+    model = nn.Sequential(nn.Linear(5, 7))
+    with pytest.raises(KeyError), prepacked(model):
+        raise KeyError
+    assert "forward" not in vars(model[0])
