@@ -208,9 +208,9 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(model: str, **loading: Any) -> Paraphraser:
+def load_once(model: str, trust_remote_code: bool, **loading: Any) -> Paraphraser:
     """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, **loading)
+    return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
 
 
 @cache

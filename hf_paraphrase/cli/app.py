@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, TrainingInterrupted
 from ..trust import refuse_to_ask
 from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, serve, train  # noqa: F401
 from .terminal import echo, print_logs_safely
@@ -89,8 +89,6 @@ def main(args: list[str] | None = None) -> None:
     Exits with 2 and one line on standard error for mistakes that the user can fix, and with 128 + the signal's
     number where training was interrupted.
     """
-    from ..training.run import TrainingInterrupted
-
     print_logs_safely()
     # Saves two CPU seconds: the imports make a million objects that stay, and each collection visits all of them.
     gc.set_threshold(50_000)

@@ -121,7 +121,9 @@ class LoadingOptions(Verb):
         """The model, ready to paraphrase."""
         from ..generation.paraphraser import Paraphraser
 
-        return Paraphraser.from_pretrained(model, **self.given(LoadingOptions))
+        loading = self.given(LoadingOptions)
+        trust_remote_code = loading.pop("trust_remote_code")
+        return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
 
 
 class WriterOptions(LoadingOptions):

@@ -31,6 +31,7 @@ TASK_RECIPES = {
     "answer": "smollm2-135m-open",
     "match": "coupled-lstm-twitter-small",
     "autoencode": "hierarchical-autoencoder-hotel-reviews-small",
+    "denoise": "transformer-open-denoise",
     "language_model": "sarah-lm-gutenberg-small",
 }
 

@@ -368,7 +368,7 @@ def _evaluate_rewriting(table: Table, run: Run, corpus: DatasetDict, device: str
 
 
 # Their models write texts, which a table's metrics score.
-TEXT_TASKS = ("paraphrase", "edit", "decompose", "adapt")
+TEXT_TASKS = ("paraphrase", "edit", "decompose", "adapt", "denoise")
 Evaluate = Callable[..., Results]
 Read = Callable[[Table, Path], dict[str, SufficientStatistics]]
 # How the systems of a task are evaluated, or in another way that a measurement names, and the statistics of their

@@ -22,7 +22,7 @@ from torch.optim import SGD, Adagrad, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, get_scheduler
 
-from ..errors import InputError
+from ..errors import InputError, TrainingInterrupted
 from .arguments import TrainingConfig
 from .batching import LengthBatches, fingerprint, share_batches
 from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state
@@ -33,21 +33,13 @@ from .reporting import Reporter, perplexity
 from .tasks import Task, TaskData
 from .train_rows import Portion, StoredRows, StreamedRows
 
-__all__ = ["LAUNCHED", "StopSignals", "TrainingInterrupted", "TrainingRun", "follow_launcher"]
+__all__ = ["LAUNCHED", "StopSignals", "TrainingRun", "follow_launcher"]
 
 logger = logging.getLogger(__name__)
 
 # Set where another process started this one and answers for it: by torchrun, and by `reproduce`.
 LAUNCHED = "HF_PARAPHRASE_LAUNCHED"
 LAUNCHERS = ("TORCHELASTIC_RUN_ID", LAUNCHED)
-
-
-class TrainingInterrupted(Exception):
-    """A signal stopped the training, which was saved first; the message says where, and how to resume."""
-
-    def __init__(self, number: int, message: str):
-        super().__init__(message)
-        self.exit_code = 128 + number
 
 
 def follow_launcher() -> None:

@@ -11,9 +11,8 @@ import pytest
 
 import hf_paraphrase.training.loop
 from hf_paraphrase.cli.app import main
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training.recipe import list_recipes
-from hf_paraphrase.training.run import TrainingInterrupted
 
 from .runner import find_commands, run
 

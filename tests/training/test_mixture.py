@@ -15,11 +15,10 @@ import torch
 from datasets import Dataset, DatasetDict
 
 from hf_paraphrase.datasets import load_dataset
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.retrieval import cosine
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.mixture import load_mixture, read_mixture
-from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import TASKS
 
 from .test_distributed import ONE_MACHINE, finish, launch

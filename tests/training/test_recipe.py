@@ -42,10 +42,10 @@ def test_saved_recipe_is_read_back(folder):
 
 
 def test_fields_of_earlier_runs_are_read_where_they_asked_for_nothing(folder):
-    rewrite(folder / "training.yaml", torch_compile=False, packing=False)
+    rewrite(folder / "training.yaml", torch_compile=False)
     assert load_recipe(folder) == make_recipe()
-    rewrite(folder / "training.yaml", packing=True)
-    with pytest.raises(InputError, match="packing"):
+    rewrite(folder / "training.yaml", torch_compile=True)
+    with pytest.raises(InputError, match="torch_compile"):
         load_recipe(folder)
 
 

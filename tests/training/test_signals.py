@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from hf_paraphrase.training.run import StopSignals, TrainingInterrupted
+from hf_paraphrase.errors import TrainingInterrupted
+from hf_paraphrase.training.run import StopSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -4,11 +4,10 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks.decompose import AdaptConfig, AdaptTask
 from tests.models.tiny import save
 

@@ -10,13 +10,12 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.retrieval import ParaphraseRetriever
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import edit
 from hf_paraphrase.training.tasks.edit import EditConfig, EditTask
 

@@ -118,7 +118,7 @@ def test_it_learns_what_follows(pretrained):
 
 
 def test_a_stopped_run_goes_on_as_if_nothing_had_been(tmp_path, monkeypatch):
-    from hf_paraphrase.training.run import TrainingInterrupted
+    from hf_paraphrase.errors import TrainingInterrupted
 
     recipe = make_recipe({"dropout": 0.3}, shuffle_buffer=12, interleaved_documents=2)
     train(recipe, tmp_path / "whole", dataset=make_splits())

@@ -10,13 +10,12 @@ from datasets import ClassLabel, Dataset, DatasetDict
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from hf_paraphrase import CoupledLstmConfig, PairLstmConfig, ResidualLstmConfig
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.models.layers.sentence_pair import matching_loss
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.losses import Validation
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks import TaskData
 from hf_paraphrase.training.tasks.match import MatchConfig, MatchTask, encode_texts
 

@@ -8,12 +8,11 @@ from datasets import Dataset, DatasetDict, load_from_disk
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.run import TrainingInterrupted
 from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask, encode_pairs
 
 from ..tiny_runs import WORDS, assert_equal, last_weights, make_pairs, make_recipe, send_after
