@@ -130,16 +130,16 @@ def prepacked(model: nn.Module) -> Iterator[None]:
         CALLS[model] = CALLS.get(model, 0) + 1
         if CALLS[model] == 1:
             for layer in find_packable(model):
-                layer.forward = PackedForward(layer)
+                vars(layer)["forward"] = PackedForward(layer)
     try:
         yield
     finally:
         with LOCK:
             CALLS[model] -= 1
             if not CALLS[model]:
-                for layer in model.modules():
-                    if isinstance(vars(layer).get("forward"), PackedForward):
-                        del layer.forward
+                for module in model.modules():
+                    if isinstance(vars(module).get("forward"), PackedForward):
+                        del vars(module)["forward"]
 
 
 def find_packable(model: nn.Module) -> list[nn.Linear]:
