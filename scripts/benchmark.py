@@ -30,6 +30,7 @@ PARTS = {
     "train": ("recurrent", "benchmark_train"),
     "generate": ("recurrent", "benchmark_generate"),
     "beam": ("beam", "benchmark_beam"),
+    "paraphraser": ("paraphraser", "benchmark_paraphraser"),
     "int8": ("int8", "benchmark_int8"),
     "peer": ("recurrent", "benchmark_peer"),
     "ctranslate2": ("recurrent", "benchmark_ctranslate2"),

@@ -158,3 +158,12 @@ def test_the_part_of_int8(monkeypatch: pytest.MonkeyPatch) -> None:
         (f"{name}, beam {beams}, s", goal) for name in names for beams, goal in ((5, "≥ 1.5"), (1, ""))
     ]
     assert all(float(row.ratio) > 0 for row in rows)
+
+
+def test_the_part_of_the_paraphraser(monkeypatch: pytest.MonkeyPatch) -> None:
+    paraphraser = import_module("benchmarks.paraphraser")
+    monkeypatch.setattr(paraphraser, "SENTENCES", paraphraser.SENTENCES[:1])
+    monkeypatch.setattr(paraphraser, "OPENINGS", paraphraser.OPENINGS[:2])
+    rows = list(paraphraser.benchmark_paraphraser("cpu", repeats=1))
+    assert [row.goal for row in rows] == ["≥ 30", "≤ 0.25", "", "", "≥ 60"]
+    assert all(float(row.ratio) > 0 for row in rows) and float(rows[1].ratio) < 1
