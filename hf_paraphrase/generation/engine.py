@@ -168,7 +168,7 @@ def generate_outputs(
 
     with inference(model):
         rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-        lengths = count_tokens(tokenizer, sources)
+        lengths = list(map(len, sources))
         for rows in batches_by_length(lengths, rows_with_text, batch_size, description):
             for row, found in zip(rows, run_halving(generate, rows), strict=True):
                 outputs[row] = found
@@ -214,7 +214,7 @@ def compute_perplexity(
         return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
 
     with inference(model):
-        for rows in batches_by_length(count_tokens(tokenizer, sources), rows_with_text, batch_size, "perplexity"):
+        for rows in batches_by_length(list(map(len, sources)), rows_with_text, batch_size, "perplexity"):
             for loss, count in run_halving(measure, rows):
                 total, tokens = total + loss * count, tokens + count
     return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
@@ -249,7 +249,7 @@ def token_log_probs(
     found: list[list[float]] = [[] for _ in sources]
     sources, targets = _with_stand_ins(tokenizer, sources, targets)
     # By targets first: most of the work is the vocabulary's, at each of their positions.
-    lengths = list(zip(*(count_tokens(tokenizer, texts) for texts in (targets, sources)), strict=True))
+    lengths = list(zip(*(map(len, texts) for texts in (targets, sources)), strict=True))
 
     def measure(rows: list[int]) -> list[list[float]]:
         inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
@@ -313,7 +313,7 @@ def match_pairs(
         Logits, `(pairs, num_labels)`.
     """
     logits = torch.empty(len(first), cast(int, model.config.num_labels))
-    lengths = list(map(sum, zip(*(count_tokens(tokenizer, texts) for texts in (first, second)), strict=True)))
+    lengths = [len(one) + len(other) for one, other in zip(first, second, strict=True)]
     options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
 
     def match(rows: list[int]) -> list[torch.Tensor]:
@@ -327,23 +327,13 @@ def match_pairs(
     return logits
 
 
-def count_tokens(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
-    """Count the tokens of texts, each distinct text once; the characters where a tokenizer is slow."""
-    if not tokenizer.is_fast:
-        return list(map(len, texts))
-    distinct = list(dict.fromkeys(texts))
-    ids = tokenizer(distinct, verbose=False, return_attention_mask=False)["input_ids"] if distinct else []
-    counts = {text: len(row) for text, row in zip(distinct, cast(list[list[int]], ids), strict=True)}
-    return [counts[text] for text in texts]
-
-
 def batches_by_length(
     lengths: Sequence[Any], rows: list[int], batch_size: int, description: str | None
 ) -> Iterator[list[int]]:
     """Batches of rows of similar length, longest first, so that running out of memory happens at once.
 
     Args:
-        lengths: Of all texts: numbers, or tuples of them.
+        lengths: Of all texts, in characters, which need no tokenizer: numbers, or tuples of them.
         rows: Places of the texts to put into batches.
         batch_size: Rows of a batch.
         description: Of the progress bar; None for none.

@@ -32,14 +32,15 @@ def judge_candidates(
         batch_size: Candidates at once.
     """
     passing = [[place for place, one in enumerate(group) if one.reason is None] for group in groups]
-    may_skip = judges_alone(judge) and not choice.diversity and not choice.return_rejected
+    # Of a text alone, a second batch takes longer than it saves.
+    may_skip = len(groups) > 1 and judges_alone(judge) and not choice.diversity and not choice.return_rejected
     for find in (choice.find_most_hopeful, choice.find_hopeful) if may_skip else (_find_all,):
         asked = [
             (group, places[number], texts[number])
             for group, places, texts in zip(groups, passing, judged, strict=True)
             for number in find([group[place] for place in places])
         ]
-        scores = judge([text for *_, text in asked], batch_size)
+        scores = judge([text for *_, text in asked], batch_size) if asked else []
         for (group, place, _), score in zip(asked, scores, strict=True):
             group[place] = group[place]._replace(adequacy=score)
     if may_skip:

@@ -15,9 +15,10 @@ from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.common import files
 from hf_paraphrase.common.files import locked
-from hf_paraphrase.errors import InputError, TrainingInterrupted, TrainingRun
+from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.run import TrainingRun
 
 from .tiny_runs import assert_equal, last_weights, make_pairs, make_recipe, send_after
 
