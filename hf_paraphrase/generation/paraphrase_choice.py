@@ -181,7 +181,7 @@ class Choice:
         chosen = set(choose_diverse(source, [one.text for one in passing], scores, self.n, self.diversity))
         left = [one._replace(reason=NOT_CHOSEN) for i, one in enumerate(passing) if i not in chosen]
         rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []
-        return _best_first([passing[place] for place in chosen]) + _best_first(rejected)
+        return _best_first([passing[place] for place in sorted(chosen)]) + _best_first(rejected)
 
     def find_most_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
         """Places of the `n` candidates that would score best if all were fully adequate."""
