@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .adequacy import Adequacy, judges_alone
 from .paraphrase_choice import NOT_CHOSEN, Choice, Paraphrase
@@ -43,15 +43,13 @@ def judge_candidates(
         scores = judge([text for *_, text in asked], batch_size) if asked else []
         for (group, place, _), score in zip(asked, scores, strict=True):
             group[place] = group[place]._replace(adequacy=score)
-    if may_skip:
-        for group, place in _find_unjudged(groups):
-            group[place] = group[place]._replace(reason=NOT_CHOSEN)
+    if not may_skip:
+        return
+    for group in groups:
+        group[:] = [
+            one._replace(reason=NOT_CHOSEN) if one.reason is None and one.adequacy is None else one for one in group
+        ]
 
 
 def _find_all(candidates: Sequence[Paraphrase]) -> range:
     return range(len(candidates))
-
-
-def _find_unjudged(groups: Sequence[list[Paraphrase]]) -> Iterator[tuple[list[Paraphrase], int]]:
-    for group in groups:
-        yield from ((group, place) for place, one in enumerate(group) if one.reason is None and one.adequacy is None)

@@ -52,5 +52,10 @@ def test_a_stand_in_is_put_back_wherever_the_output_has_it(tokenizer):
     )
 
 
+def test_a_minus_sign_or_a_dash_is_no_hyphen(tokenizer):
+    stand_ins = find_stand_ins(tokenizer, "It fell to −5 degrees.")
+    assert put_back("The well-known -5 degrees: - and 1-2.", stand_ins) == "The well-known −5 degrees: − and 1−2."
+
+
 def test_a_tokenizer_without_bytes_has_no_stand_ins():
     assert find_stand_ins(make_tokenizer(with_bytes=False), "Zoë paid £20.") == {}

@@ -64,12 +64,16 @@ def put_back(text: str, stand_ins: Mapping[str, str]) -> str:
     words = {_capitalize(other): _capitalize(word) for other, word in stand_ins.items()} | dict(stand_ins)
 
     def restore(match: re.Match[str]) -> str:
-        word = words.get(match[0], match[0])
-        if word != QUOTES:
-            return word
-        return QUOTES[
-            match.start() > 0 and (text[match.start() - 1].isalnum() or text[match.start() - 1] in ".,;:!?…)")
-        ]
+        word, before, after = (
+            words.get(match[0], match[0]),
+            text[match.start() - 1 : match.start()],
+            text[match.end() : match.end() + 1],
+        )
+        if word == QUOTES:
+            is_closing = before.isalnum() or before in tuple(".,;:!?…)")
+            return QUOTES[is_closing]
+        # The text's minus sign or dash is not the hyphen of a word that the output has.
+        return match[0] if match[0] == "-" and before.isalpha() and after.isalpha() else word
 
     return WORD_OR_SIGN.sub(restore, text)
 
