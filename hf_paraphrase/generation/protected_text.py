@@ -118,7 +118,7 @@ def _find_names(text: str) -> Iterable[str]:
         for place, found in enumerate(WORD.finditer(sentence)):
             word = found[0]
             shown = word[1:] if place == 0 else word
-            if shown != shown.lower() and word != "I":
+            if (shown != shown.lower() and word != "I") or word[0] in "µμ":
                 yield word
             elif place == 0 and word[0].isupper() and _begins_name(word, sentence[found.end() :]):
                 yield FirstWord(word)
@@ -253,8 +253,8 @@ def find_kept(text: str, kind: str) -> list[str]:
 
     Names are words with a capital letter, but for I; the first word of a sentence only before a possessive s or
     another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). A text
-    without lower-case words has no names. Acronyms and iPhone are names, and so is any German noun (but see
-    `check_keep`). Numbers are digits of any script; thousands separators other than full stops and spaces are ignored;
+    without lower-case words has no names. Acronyms and iPhone are names, units with a sign (µm, kΩ) too, and so is any
+    German noun (but see `check_keep`). Numbers are digits of any script; thousands separators other than full stops and spaces are ignored;
     number words such as "three" do not count. Joined digits, such as a date, are one number. Addresses are e-mail
     addresses. Placeholders are those of templates and format strings, mentions begin with @ or #, and terms are names
     with symbols, such as C++. Code is between backticks; quoted text between double quotes, guillemets or curly single

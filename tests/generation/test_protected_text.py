@@ -10,6 +10,7 @@ from hf_paraphrase.generation.protected_text import KEPT, check_keep, find_chang
 FOUND = [
     ("names", "Where can I buy a cheap keyboard in Stockholm?", ["Stockholm"]),
     ("names", "Paris is nice. Rome is nicer, says Mr. Smith of St. Louis.", ["Mr", "Smith", "St", "Louis"]),
+    ("names", "a layer of 5 µm has 10 kΩ", ["µm", "kΩ"]),
     ("names", "NASA and McDonald bought an iPhone, and so did I.", ["NASA", "McDonald", "iPhone"]),
     ("names", "Écoles à Zürich et cafe\u0301s in Ko\u0308ln", ["Zürich", "Köln"]),
     ("names", "we saw O'Brien and Jean-Luc", ["O", "Brien", "Jean", "Luc"]),

@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_paraphrase.models.text.stand_ins import find_stand_ins, put_back, put_stand_ins
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789$'\"-.,/éП"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789$'\"-.,/*#éП"
 
 
 def make_tokenizer(with_bytes=True):
@@ -31,10 +31,12 @@ def tokenizer():
         ("Straße and Œuvre of 5 m²", "Strasse and Oeuvre of 5 m2"),
         ("Zoe\u0308 wrote", "Zoe wrote"),  # decomposed
         ("café", "café"),  # its letters have pieces
-        ("Привет, Zoë", "Привет, Zoe"),  # nothing is near
-        ("Köln is Koln", "Köln is Koln"),  # which is meant could not be told
-        ("£20 or $25", "£20 or $25"),
-        ("£20 or €25", "£20 or €25"),
+        ("Привет, Zoë", "*, Zoe"),  # nothing is near
+        ("Köln is Koln", "* is Koln"),  # which is meant could not be told
+        ("£20 or €25", "*20 or #25"),
+        ("5 µm by 3 kΩ × 2", "5 mm by 3 kW x 2"),
+        ("«No» and “yes” 👩‍🔬", "«No» and “yes” *"),  # one of them could not be told from the other
+        ("We ❤️ x ≤ 5 * 3", "We # x ≤ 5 * 3"),
         ("plain", "plain"),
     ],
 )
@@ -50,6 +52,11 @@ def test_a_stand_in_is_put_back_wherever_the_output_has_it(tokenizer):
     assert put_back('Naive men of Malmo\'s were told: "No." (Or "no"?)', stand_ins) == (
         "Naïve men of Malmö's were told: “No.” (Or “no”?)"
     )
+
+
+def test_a_unit_is_put_back_behind_its_number(tokenizer):
+    stand_ins = find_stand_ins(tokenizer, "Take 20 µg of 12ë.")
+    assert put_back("Take 20mg or 20 mg of 12e.", stand_ins) == "Take 20 µg or 20 µg of 12ë."
 
 
 def test_a_minus_sign_or_a_dash_is_no_hyphen(tokenizer):

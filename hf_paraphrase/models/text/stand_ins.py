@@ -11,20 +11,26 @@ from transformers import PreTrainedTokenizerBase
 
 __all__ = ["find_stand_ins", "put_back", "put_stand_ins"]
 
-WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
-# What canonical decomposition does not take apart, and signs.
+# The parts of an emoji, such as ❤️ and 👩‍🔬, are one sign.
+WORD_OR_SIGN = re.compile(r"\w+|[\u2190-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]+|[^\w\s]")
+# What canonical decomposition does not take apart, and signs. µm is read as mm and kΩ as kW, since models copy units.
 NEAR = str.maketrans(
-    dict(zip("ÐðĐđıŁłØøµμ£¥€₹‘’“”‐‑–—−", "DdDdiLlOouu$$$$''\"\"-----", strict=True))
+    dict(zip("ÐðĐđıŁłØøµμΩ×£¥€₹‘’“”«»‐‑–—−", "DdDdiLlOommWx$$$$''\"\"\"\"-----", strict=True))
     | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "ß": "ss", "Þ": "Th", "þ": "th"}
 )
-QUOTES = "“”"
+QUOTES = ("“”", "«»")
+# For words, emoji and currencies (the Unicode categories) without a near sign: models copy these marks as they stand.
+MARKS = "*#"
+MARKED = ("L", "N", "So", "Sc")
+DIGITS = "0123456789"
 
 
 def find_stand_ins(tokenizer: PreTrainedTokenizerBase, text: str) -> dict[str, str]:
     """Find what is to stand for the words and signs of a text that a tokenizer spells in bytes or replaces by others.
 
-    A small model copies bytes badly, so it reads Zoë as Zoe, £20 as $20, m² as m2. A word has no stand-in if its
-    letters are near to none that the tokenizer knows (Привет), or if the text has the stand-in too.
+    A small model copies bytes badly, so it reads Zoë as Zoe, £20 as $20, m² as m2. Where letters are near to none that
+    the tokenizer knows (Привет), for an emoji, and where the text has the near word too, a mark stands in: `*`, and
+    `#` for another. Others and signs of mathematics, such as ≤, which a model might drop unseen, have no stand-in.
 
     Args:
         tokenizer: Any; one without pieces for bytes is left alone.
@@ -35,17 +41,23 @@ def find_stand_ins(tokenizer: PreTrainedTokenizerBase, text: str) -> dict[str, s
     """
     if text.isascii() or tokenizer.convert_tokens_to_ids("<0xC3>") in (None, tokenizer.unk_token_id):
         return {}
-    words = set(WORD_OR_SIGN.findall(unicodedata.normalize("NFC", text)))
+    words = dict.fromkeys(WORD_OR_SIGN.findall(unicodedata.normalize("NFC", text)))
     near = {word: _fold(word) for word in words if not word.isascii() and not _is_read_whole(tokenizer, word)}
-    if near.keys() >= set(QUOTES):
-        near[QUOTES] = near.pop(QUOTES[0])
-        del near[QUOTES[1]]
+    for opening, closing in QUOTES:
+        if opening in near and closing in near:
+            near[opening + closing] = near.pop(opening)
+            del near[closing]
     taken = Counter(map(str.lower, words)) + Counter(map(str.lower, near.values()))
-    return {
+    found = {
         other: word
         for word, other in near.items()
         if WORD_OR_SIGN.fullmatch(other) and taken[other.lower()] == 1 and _is_read_whole(tokenizer, other)
     }
+    left = [
+        word for word in near if word not in found.values() and unicodedata.category(word[0]).startswith(MARKED)
+    ]
+    marks = (mark for mark in MARKS if mark not in text and _is_read_whole(tokenizer, mark))
+    return found | dict(zip(marks, left, strict=False))
 
 
 def put_stand_ins(text: str, stand_ins: Mapping[str, str]) -> str:
@@ -53,7 +65,8 @@ def put_stand_ins(text: str, stand_ins: Mapping[str, str]) -> str:
     if not stand_ins:
         return text
     others = {word: other for other, word in stand_ins.items()}
-    others |= dict.fromkeys(QUOTES, others[QUOTES]) if QUOTES in others else {}
+    for quotes in QUOTES:
+        others |= dict.fromkeys(quotes, others[quotes]) if quotes in others else {}
     return WORD_OR_SIGN.sub(lambda match: others.get(match[0], match[0]), unicodedata.normalize("NFC", text))
 
 
@@ -64,14 +77,13 @@ def put_back(text: str, stand_ins: Mapping[str, str]) -> str:
     words = {_capitalize(other): _capitalize(word) for other, word in stand_ins.items()} | dict(stand_ins)
 
     def restore(match: re.Match[str]) -> str:
-        word, before, after = (
-            words.get(match[0], match[0]),
-            text[match.start() - 1 : match.start()],
-            text[match.end() : match.end() + 1],
-        )
-        if word == QUOTES:
+        word, unit = words.get(match[0], match[0]), match[0].lstrip(DIGITS)
+        if unit in words and word == match[0]:  # 20mg, which the text has as 20 µg
+            word = f"{match[0].removesuffix(unit)} {words[unit]}".lstrip()
+        before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+        if word in QUOTES:
             is_closing = before.isalnum() or before in tuple(".,;:!?…)")
-            return QUOTES[is_closing]
+            return word[is_closing]
         # The text's minus sign or dash is not the hyphen of a word that the output has.
         return match[0] if match[0] == "-" and before.isalpha() and after.isalpha() else word
 
