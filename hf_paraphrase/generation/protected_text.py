@@ -254,11 +254,11 @@ def find_kept(text: str, kind: str) -> list[str]:
     Names are words with a capital letter, but for I; the first word of a sentence only before a possessive s or
     another name (Ann Lee; Mr. Lee; J. Lee; Ann and Bo), unless it is an ordinary one there (Visit Rome). A text
     without lower-case words has no names. Acronyms and iPhone are names, units with a sign (µm, kΩ) too, and so is any
-    German noun (but see `check_keep`). Numbers are digits of any script; thousands separators other than full stops and spaces are ignored;
-    number words such as "three" do not count. Joined digits, such as a date, are one number. Addresses are e-mail
-    addresses. Placeholders are those of templates and format strings, mentions begin with @ or #, and terms are names
-    with symbols, such as C++. Code is between backticks; quoted text between double quotes, guillemets or curly single
-    quotes.
+    German noun (but see `check_keep`). Numbers are digits of any script; thousands separators other than full stops
+    and spaces are ignored; number words such as "three" do not count. Joined digits, such as a date, are one number.
+    Addresses are e-mail addresses. Placeholders are those of templates and format strings, mentions begin with @ or #,
+    and terms are names with symbols, such as C++. Code is between backticks; quoted text between double quotes,
+    guillemets or curly single quotes.
 
     Args:
         kind: A key of `KEPT`.
