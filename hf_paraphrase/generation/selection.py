@@ -10,14 +10,19 @@ import numpy as np
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..errors import InputError
-from ..models.text.candidate_selection import select_by_jaccard, select_by_mbr, select_by_score
+from ..models.text.candidate_selection import (
+    select_by_difference,
+    select_by_jaccard,
+    select_by_mbr,
+    select_by_score,
+)
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 
 __all__ = ["select_candidates"]
 
-RULES = ("jaccard", "mbr", "score", "embedding", "matcher")
+RULES = ("different", "jaccard", "mbr", "score", "embedding", "matcher")
 # How models that tell more than two relations of sentences apart name the one that we want.
 WANTED_LABELS = ("paraphrase", "duplicate", "equivalent", "entailment")
 
@@ -37,10 +42,10 @@ def select_candidates(
     Args:
         sources: The texts.
         candidates: For each text its paraphrases, by any model.
-        by: "jaccard" chooses the one that shares most of its tokens with the text (Kazemnejad et al. 2020), "mbr" that
-            with which the others agree most (minimum Bayes risk), "score" that with the highest of `scores`,
-            "embedding" that whose sentence vector is nearest to the text's, and "matcher" that of which `matcher` is
-            most sure that it means the same.
+        by: "different" chooses the first with other words than the text, "jaccard" the one that shares most of its
+            tokens with the text (Kazemnejad et al. 2020), "mbr" that with which the others agree most (minimum Bayes
+            risk), "score" that with the highest of `scores`, "embedding" that whose sentence vector is nearest to the
+            text's, and "matcher" that of which `matcher` is most sure that it means the same.
         scores: For each text a number for each paraphrase, such as the model's log-probability.
         encoder: What makes the vectors, as `ParaphraseRetriever.from_pairs` takes it.
         matcher: A classifier or scorer of sentence pairs: a folder, a Hub repository, or a text-classification
@@ -56,6 +61,8 @@ def select_candidates(
     if by not in RULES:
         raise InputError(f"`by` must be one of {', '.join(RULES)}, not {by!r}")
     _check_candidates(sources, candidates)
+    if by == "different":
+        return select_by_difference(sources, candidates)
     if by == "jaccard":
         return select_by_jaccard(sources, candidates)
     if by == "mbr":

@@ -34,6 +34,10 @@ def test_by_jaccard():
     assert select_candidates(SOURCES, CANDIDATES) == [1, 0]
 
 
+def test_by_difference():
+    assert select_candidates(["a cat"], [["A cat.", "one cat"]], by="different") == [1]
+
+
 def test_by_mbr():
     assert select_candidates(SOURCES, [["a dog sat", "a cat sat", "a cat sat on it"], ["b"]], "mbr") == [1, 0]
 
@@ -110,7 +114,10 @@ def test_empty_texts():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a"], [["a"]], "luck"), "`by` must be one of jaccard, mbr, score, embedding, matcher, not 'luck'"),
+        (
+            (["a"], [["a"]], "luck"),
+            "`by` must be one of different, jaccard, mbr, score, embedding, matcher, not 'luck'",
+        ),
         ((["a", "b"], [["a"]]), "`candidates` is for 1 texts, but `sources` has 2"),
         ((["a", "b"], [["a"], []]), r"`candidates`, text 1: this must be a list of texts, not \[\]"),
         ((["a"], ["abc"]), "`candidates`, text 0: this must be a list"),

@@ -7,6 +7,7 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 from hf_paraphrase.models.text.candidate_selection import (
     jaccard_similarity,
+    select_by_difference,
     select_by_jaccard,
     select_by_mbr,
     select_by_score,
@@ -49,6 +50,21 @@ def test_the_most_similar_candidate_is_chosen_and_the_first_of_equals():
     sources = ["how do i cook", "what is it"]
     candidates = [["how to cook", "how do you cook", "how do we cook"], ["is it", "what it is", "what is it"]]
     assert select_by_jaccard(sources, candidates) == [1, 1]
+
+
+def test_the_first_with_other_words_is_chosen_and_the_first_where_none_has():
+    groups = [["How are You", "how are you?", "how're you?"], ["Yes."], ["you are", "are you"]]
+    assert select_by_difference(["how are you?", "yes", "Are you?"], groups) == [2, 0, 0]
+
+
+def test_names_and_numbers_stay_where_the_words_change():
+    sources = ["Is Ann at 5 Elm Road?", "MORE RAIN IN 2026", "I saw Bo."]
+    groups = [
+        ["is ann at 5 elm road", "Is Anna at 5 Elm Road?", "Is she at 5 Elm Road?", "At 5 Elm Road is Ann?"],
+        ["MORE RAIN IN 2026", "RAIN IN 2025", "A WET 2026"],
+        ["I saw Bo.", "I saw Beau."],
+    ]
+    assert select_by_difference(sources, groups) == [3, 2, 0]
 
 
 def test_the_highest_score_is_chosen_and_the_first_of_equals():

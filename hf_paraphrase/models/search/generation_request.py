@@ -9,7 +9,7 @@ from typing import Any
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.generation import GenerationMode
 
-from ..text.candidate_selection import select_by_jaccard, select_by_mbr
+from ..text.candidate_selection import select_by_difference, select_by_jaccard, select_by_mbr
 from ..text.encoded_inputs import check_strength, read_prefix
 from ..text.unknown_words import check_replaceable
 from .beam_search import beam_search
@@ -191,6 +191,8 @@ class GenerationRequest:
             return self.select(sources, candidates)
         if self.select in (None, "score"):
             return [0] * len(sources)
+        if self.select == "different":
+            return select_by_difference(sources, candidates)
         if self.select == "jaccard":
             return select_by_jaccard(sources, candidates)
         if self.select == "mbr":
@@ -199,7 +201,8 @@ class GenerationRequest:
             from hf_paraphrase.generation import select_candidates
         except ImportError as error:
             raise ValueError(
-                f"`select={self.select!r}` needs the package hf_paraphrase, unlike 'jaccard', 'mbr' and 'score'"
+                f"`select={self.select!r}` needs the package hf_paraphrase, unlike 'different', 'jaccard', 'mbr' and "
+                "'score'"
             ) from error
         return select_candidates(sources, candidates, by=self.select, matcher=self.matcher)
 

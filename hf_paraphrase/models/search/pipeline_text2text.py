@@ -41,6 +41,8 @@ __all__ = ["Text2TextGenerationPipeline"]
 
 # Texts of a stream whose pairs are found together.
 TEXTS_AT_ONCE = 256
+# What a checkpoint may set for the task.
+CHOICE = ("num_candidates", "select")
 # Per-step outputs of `generate()`, which records of texts cannot hold.
 STEP_OUTPUTS = ("output_logits", "output_attentions", "output_hidden_states")
 
@@ -151,12 +153,13 @@ class Text2TextGenerationPipeline(Pipeline):
             return_retrieved: Also return the pair, as `retrieved_source` and `retrieved_target`.
             retriever: A `ParaphraseRetriever` to use instead of the checkpoint's.
             num_candidates: Paraphrases to generate (by each pair, where there are pairs), of which one is returned.
-            select: How it is chosen: "score", the default, takes the likeliest, "jaccard" the one most like the text,
-                "mbr" the one with which the others agree most (minimum Bayes risk, best among samples), "embedding"
-                the one nearest in meaning and "matcher" the one of which `matcher` is most sure (both of which need
-                this package, but for "embedding" and a model that embeds sentences itself, whose `paraphrase` then
-                also takes `temperature`, `noise` and `seed`); or a function from texts and lists of candidates to
-                places.
+            select: How it is chosen: "score", the default, takes the likeliest, "different" the likeliest with other
+                words than the text, "jaccard" the one most like the text, "mbr" the one with which the others agree
+                most (minimum Bayes risk, best among samples), "embedding" the one nearest in meaning and "matcher" the
+                one of which `matcher` is most sure (both of which need this package, but for "embedding" and a model
+                that embeds sentences itself, whose `paraphrase` then also takes `temperature`, `noise` and `seed`); or
+                a function from texts and lists of candidates to places. A choice that the checkpoint's config sets for
+                this task holds where the call asks for one text of a search that has so many.
             matcher: The sentence-pair model for it: a folder, a Hub repository, or a text-classification pipeline,
                 which is not reloaded in every call.
             decoding: "beam", the default; "diverse_beam", with `num_beam_groups` and `diversity_penalty`; "dips", with
@@ -192,6 +195,8 @@ class Text2TextGenerationPipeline(Pipeline):
         if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
             check_text(inputs, "the input of the pipeline")
         check_arguments({"batch_size": batch_size})
+        if self._asks_for_all(self._forward_params | kwargs):
+            kwargs = {**dict.fromkeys(CHOICE), **kwargs}
         request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
         run = partial(super().__call__, batch_size=plain_number(batch_size), num_workers=num_workers, **kwargs)
         is_one = isinstance(inputs, str) or (isinstance(inputs, Sequence) and len(inputs) == 1)
@@ -204,6 +209,12 @@ class Text2TextGenerationPipeline(Pipeline):
         if isinstance(inputs, str):
             return self._paraphrase([inputs], request, run)[0]
         return self._paraphrase_in_parts(iter(inputs), request, run)
+
+    def _asks_for_all(self, asked: Mapping[str, Any]) -> bool:
+        """Whether a call wants what its search finds, of which the checkpoint's own choice would keep one."""
+        enough = asked.get("num_candidates") or self.task_parameters.get("num_candidates") or 1
+        too_narrow = (asked.get("num_beams") or enough) < enough
+        return too_narrow or any(asked.get(name) for name in ("num_return_sequences", "return_tensors", "do_sample"))
 
     def _request(self, asked: dict[str, Any]) -> GenerationRequest:
         """Add what only the pipeline knows; a `generation_config` in the call is used as it is."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 __all__ = [
     "jaccard_similarity",
     "mean_bleu",
+    "select_by_difference",
     "select_by_jaccard",
     "select_by_mbr",
     "select_by_score",
@@ -50,6 +51,20 @@ def select_by_jaccard(sources: Sequence[str], candidates: Sequence[Sequence[str]
     ]
 
 
+def select_by_difference(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[int]:
+    """For each source the place of the first candidate with other words, or another order, and the source's names.
+
+    Names are words with a capital letter or a digit, but for the first one of a text. 0 where no candidate has both.
+    """
+    places = []
+    for source, texts in zip(sources, candidates, strict=True):
+        words, names = _alphanumeric_tokens(source), _names(source)
+        found = map(_alphanumeric_tokens, texts)
+        is_wanted = [others != words and names <= set(others) for others in found]
+        places.append(is_wanted.index(True) if any(is_wanted) else 0)
+    return places
+
+
 def select_by_mbr(candidates: Sequence[Sequence[str]]) -> list[int]:
     """For each source, the index of the candidate with which the others agree most; ties go to the first.
 
@@ -64,6 +79,17 @@ def select_by_mbr(candidates: Sequence[Sequence[str]]) -> list[int]:
 def select_by_score(scores: Sequence[Sequence[float]]) -> list[int]:
     """For each source the place of the candidate with the highest score, the first of equals."""
     return [_place_of_best(list(map(float, values))) for values in scores]
+
+
+def _alphanumeric_tokens(text: str) -> list[str]:
+    return [token for token in tokens(text) if token.isalnum()]
+
+
+def _names(text: str) -> set[str]:
+    words = [word for word in TOKEN.findall(unicodedata.normalize("NFKC", text)) if word.isalnum() and word != "I"]
+    is_headline = not any(word.islower() for word in words)
+    names = (word for word in words[1:] if not word.islower())
+    return {word.casefold() for word in names if word[0].isdigit() or not is_headline}
 
 
 def _place_of_best(values: list[float]) -> int:

@@ -15,7 +15,7 @@ __all__ = ["find_stand_ins", "put_back", "put_stand_ins"]
 WORD_OR_SIGN = re.compile(r"\w+|[\u2190-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]+|[^\w\s]")
 # What canonical decomposition does not take apart, and signs. µm is read as mm and kΩ as kW, since models copy units.
 NEAR = str.maketrans(
-    dict(zip("ÐðĐđıŁłØøµμΩ×£¥€₹‘’“”«»‐‑–—−", "DdDdiLlOommWx$$$$''\"\"\"\"-----", strict=True))
+    dict(zip("ÐðĐđıŁłØøµμΩ×£¥€₹‘’“”«»‐‑–—−", 'DdDdiLlOommWx$$$$\'\'""""-----', strict=True))
     | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "ß": "ss", "Þ": "Th", "þ": "th"}
 )
 QUOTES = ("“”", "«»")
@@ -53,9 +53,7 @@ def find_stand_ins(tokenizer: PreTrainedTokenizerBase, text: str) -> dict[str, s
         for word, other in near.items()
         if WORD_OR_SIGN.fullmatch(other) and taken[other.lower()] == 1 and _is_read_whole(tokenizer, other)
     }
-    left = [
-        word for word in near if word not in found.values() and unicodedata.category(word[0]).startswith(MARKED)
-    ]
+    left = [word for word in near if word not in found.values() and unicodedata.category(word[0]).startswith(MARKED)]
     marks = (mark for mark in MARKS if mark not in text and _is_read_whole(tokenizer, mark))
     return found | dict(zip(marks, left, strict=False))
 
