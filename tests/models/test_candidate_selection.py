@@ -57,6 +57,11 @@ def test_the_first_with_other_words_is_chosen_and_the_first_where_none_has():
     assert select_by_difference(["how are you?", "yes", "Are you?"], groups) == [2, 0, 0]
 
 
+def test_candidates_with_obvious_faults_are_passed_over():
+    groups = [["He had to to go.", "he must go.", "He must go."], ["I know know that that is so.", "that that is"]]
+    assert select_by_difference(["He had to go.", "i know that that is so."], groups) == [2, 1]
+
+
 def test_names_and_numbers_stay_where_the_words_change():
     sources = ["Is Ann at 5 Elm Road?", "MORE RAIN IN 2026", "I saw Bo."]
     groups = [

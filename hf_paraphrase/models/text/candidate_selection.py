@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 __all__ = [
     "jaccard_similarity",
@@ -52,15 +53,22 @@ def select_by_jaccard(sources: Sequence[str], candidates: Sequence[Sequence[str]
 
 
 def select_by_difference(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[int]:
-    """For each source the place of the first candidate with other words, or another order, and the source's names.
+    """For each source the place of the first candidate with other words, or another order, and no obvious fault.
 
-    Names are words with a capital letter or a digit, but for the first one of a text. 0 where no candidate has both.
+    Faults are a lost name (a word with a capital letter or a digit, but for the first of a text), a word twice in a
+    row, and a beginning without the capital of the source. 0 where every candidate has one or the source's words.
     """
     places = []
     for source, texts in zip(sources, candidates, strict=True):
         words, names = _alphanumeric_tokens(source), _names(source)
         found = map(_alphanumeric_tokens, texts)
-        is_wanted = [others != words and names <= set(others) for others in found]
+        is_wanted = [
+            others != words
+            and names <= set(others)
+            and _repeats(others) <= _repeats(words)
+            and text[:1].isupper() >= source[:1].isupper()
+            for text, others in zip(texts, found, strict=True)
+        ]
         places.append(is_wanted.index(True) if any(is_wanted) else 0)
     return places
 
@@ -83,6 +91,10 @@ def select_by_score(scores: Sequence[Sequence[float]]) -> list[int]:
 
 def _alphanumeric_tokens(text: str) -> list[str]:
     return [token for token in tokens(text) if token.isalnum()]
+
+
+def _repeats(words: Sequence[str]) -> set[str]:
+    return {first for first, second in pairwise(words) if first == second}
 
 
 def _names(text: str) -> set[str]:
