@@ -67,6 +67,9 @@ def main(
     twitter_dir: Annotated[
         Path | None, typer.Option(help="Twitter URL's folder, for the perplexity in sampled; else that is left out.")
     ] = None,
+    language_model: Annotated[
+        Path | None, typer.Option(help="A causal model's folder, for paraphraser; else that is left out.")
+    ] = None,
 ) -> None:
     """Print tokens/s, sentences/s and ratios as a table."""
     as_report, parts = REPORT in (parts or ()), [part for part in parts or () if part != REPORT] or list(PARTS)
@@ -77,7 +80,11 @@ def main(
     keep_freed_memory()  # as training does
     print(f"{name_machine(device)}, torch {torch.__version__}, {threads} threads, medians of {repeats}", end="\n\n")
     show = print_claims if as_report else print_rows
-    options = {"neighbors": {"quora_dir": quora_dir}, "sampled": {"twitter_dir": twitter_dir}}
+    options = {
+        "neighbors": {"quora_dir": quora_dir},
+        "sampled": {"twitter_dir": twitter_dir},
+        "paraphraser": {"language_model": language_model},
+    }
     show((part, row) for part in parts for row in measure(part, device, repeats, options.get(part, {})))
 
 

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 from transformers import pipeline
@@ -13,7 +14,7 @@ from transformers import pipeline
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.generation import paraphraser as whole
 
-from .timing import Row, seconds
+from .timing import Row, in_turn, seconds
 
 # Sentences of 5 to 33 words; each is asked for with every opening, so that none is a copy.
 SENTENCES = (
@@ -32,9 +33,11 @@ OPENINGS = ("", "I think that it is true: ", "As far as we know now, this is wha
 BATCH_SIZE, BEAMS = 16, 4
 
 
-def benchmark_paraphraser(device: str, repeats: int) -> Iterator[Row]:
+def benchmark_paraphraser(device: str, repeats: int, language_model: Path | None = None) -> Iterator[Row]:
     """`Paraphraser`, and its share beyond the search; the pipeline with beam 4. By processor time."""
     paraphraser, texts = Paraphraser(), [opening + text for text in SENTENCES for opening in OPENINGS]
+    if language_model is not None:
+        yield compare_language_model(paraphraser, language_model, repeats)
     for n, goal in ((1, "≥ 30"), (3, "")):
         taken, searching = zip(*(time_search(paraphraser, texts, n) for _ in range(repeats + 1)), strict=True)
         rate = len(texts) / statistics.median(taken[1:])
@@ -48,6 +51,15 @@ def benchmark_paraphraser(device: str, repeats: int) -> Iterator[Row]:
     run = partial(pipe, sorted(texts, key=len), batch_size=BATCH_SIZE, num_beams=BEAMS)
     rate = len(texts) / statistics.median([seconds(run, "cpu", time.process_time) for _ in range(repeats + 1)][1:])
     yield Row(f"pipeline, beam {BEAMS}", "sentences a CPU-second", f"{rate:.1f}", "", f"{rate:.1f}", "≥ 60")
+
+
+def compare_language_model(paraphraser: Paraphraser, path: Path, repeats: int) -> Row:
+    """The built-in model against a causal one by CTranslate2 in int8, which reads the plain sentences too."""
+    causal = Paraphraser.from_pretrained(path, backend="ctranslate2", compute_type="int8")
+    runs = [partial(one, list(SENTENCES), 1) for one in (paraphraser, causal)]
+    *taken, ratio = in_turn(*runs, repeats, "cpu", time.process_time)
+    rates = [f"{len(SENTENCES) / each:.1f}/s" for each in taken]
+    return Row("Paraphraser, n = 1", f"{path.name}, CTranslate2, int8", *rates, f"{ratio:.1f}", "≥ 10")
 
 
 def time_search(paraphraser: Paraphraser, texts: list[str], n: int) -> tuple[float, float]:
