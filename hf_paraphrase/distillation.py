@@ -23,15 +23,13 @@ from .augmentation.card import CARD_FILE, make_augmentation_card
 from .augmentation.run import Augmentation, run_augmentation
 from .common.files import locked, write_directory, write_lines, write_text
 from .errors import InputError
-from .generation.engine import load_paraphraser
+from .generation.loading import load_paraphraser
 from .generation.paraphraser import Paraphraser
 from .generation.prompts import load_prompt
 from .generation.writers import ModelWriter
 from .metrics.ibleu.scoring import ibleu
 from .training.loop import train
 from .training.recipe import Recipe, load_recipe
-
-__all__ = ["Distillation", "distill", "run_distillation"]
 
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
 # Options that decide which candidates pass, for the teacher and the compared models.

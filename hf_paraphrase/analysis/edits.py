@@ -13,8 +13,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.layers.portable import can
 
-__all__ = ["EditExplanation", "explain_edit", "format_heat_map", "format_html", "format_maps", "format_page"]
-
 
 @dataclass(frozen=True)
 class EditExplanation:

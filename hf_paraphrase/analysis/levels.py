@@ -15,8 +15,6 @@ from ..models.layers.portable import can
 from ..models.text.encoded_inputs import decode_with_words, encode_inputs
 from .edits import format_page
 
-__all__ = ["LevelExplanation", "explain_levels", "format_levels"]
-
 
 @dataclass(frozen=True)
 class LevelExplanation:

@@ -30,9 +30,6 @@ from ..retrieval import ParaphraseRetriever
 from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
 
-__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "clean_up", "name_shard", "read_counts"]
-__all__ += ["whole_in_folder", "write_in_folder"]
-
 # Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
 OUTCOME, COUNTS = "outcome", b"augmentation"
 

@@ -21,8 +21,6 @@ from .verbs import Verb, verb
 if TYPE_CHECKING:
     from ..augmentation.run import Augmentation
 
-__all__ = ["Augment", "Distill"]
-
 
 class RowOptions(Verb):
     """Further arguments of a `Paraphraser`'s call."""

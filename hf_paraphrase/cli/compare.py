@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ..training.recipe import Recipe
     from ..training.tasks.language_model import LanguageModelConfig
 
-__all__ = ["Compare", "Reproduce"]
-
 TABLES = {table.name: table for paper in PAPERS for table in paper.tables}
 OPEN_TEXT = "open-text"  # no paper's
 # Beside this package, in a checkout.

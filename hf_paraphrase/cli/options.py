@@ -18,30 +18,6 @@ from .verbs import Verb
 if TYPE_CHECKING:
     from ..generation.paraphraser import Paraphraser
 
-__all__ = [
-    "PROMPT_HELP",
-    "TRUST_HELP",
-    "ChoiceOptions",
-    "IntervalOptions",
-    "KeepOptions",
-    "LoadingOptions",
-    "MetricOptions",
-    "ModelOptions",
-    "PassingOptions",
-    "ReadingOptions",
-    "SearchOptions",
-    "WriterOptions",
-    "check_ability",
-    "max_source_length_option",
-    "metrics_option",
-    "pairs_option",
-    "parse_pairs",
-    "read_keep",
-    "read_lines",
-    "split_model",
-    "split_names",
-]
-
 # A path or a Hub repository; sentences have spaces or other punctuation.
 MODEL_NAME = re.compile(r"[\w.~:/\\-]*[\w~/\\-]")
 

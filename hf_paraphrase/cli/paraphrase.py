@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ..generation.paraphrase_choice import Paraphrase
     from ..generation.paraphrase_table import Paraphrases
 
-__all__ = ["ParaphraseDocument", "ParaphraseTexts"]
-
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
 WORD = re.compile(r"\s+|\w+|[^\w\s]")

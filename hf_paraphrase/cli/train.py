@@ -19,8 +19,6 @@ from .verbs import Verb, VerbCommand, verb
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["DrawCurves", "ListRecipes", "Train", "TrainRetriever", "describe_recipe", "parse_overrides"]
-
 RECIPE_COLUMNS = ("recipe", "paper", "corpus", "what the paper reports, and of which model")
 # A recipe of each task; the first trains in minutes on a corpus that comes with the package.
 TASK_RECIPES = {

@@ -14,7 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
-from ..generation.engine import generate_several, load_paraphraser
+from ..generation.engine import generate_several
+from ..generation.loading import load_paraphraser
 from ..generation.paraphrase_choice import Choice
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
@@ -32,8 +33,6 @@ from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interva
 from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_commit, describe_data, describe_model, format_table
 from .scoring import Scoring
-
-__all__ = ["ScoredRows", "compare_choices", "format_choices"]
 
 METRICS = ("bleu", "ibleu", "pinc")
 COLUMNS = {

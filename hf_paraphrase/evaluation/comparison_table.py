@@ -11,14 +11,6 @@ from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
 from .results import Entry, Results, Score, format_table
 
-__all__ = [
-    "correct_p_values",
-    "format_comparison_as_csv",
-    "format_comparison_as_markdown",
-    "format_with_interval",
-    "plot_quality_against_diversity",
-]
-
 # The columns of Table 2 of Kazemnejad et al. 2020, in order, and PINC; other metrics follow.
 SCORES = {
     "rouge2": "ROUGE-2",

@@ -27,8 +27,6 @@ from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
 from .scoring import Scoring, load_given, save_results
 
-__all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
-
 
 @torch.inference_mode()
 def evaluate_language_model(

@@ -18,24 +18,6 @@ if TYPE_CHECKING:
 
     from ..papers import PaperRow
 
-__all__ = [
-    "Data",
-    "Decoding",
-    "Entry",
-    "Group",
-    "Model",
-    "Results",
-    "Score",
-    "Speed",
-    "describe_data",
-    "describe_model",
-    "describe_papers",
-    "describe_retrieval",
-    "describe_commit",
-    "format_scores",
-    "format_table",
-]
-
 # Raised when a file of before can no longer be read.
 SCHEMA = 1
 

@@ -12,8 +12,6 @@ from datasets import Features, List, Value
 
 from ..common.docstrings import read_docstring
 
-__all__ = ["CheckedMetric"]
-
 # What a column of inputs holds, by its annotation in the plain function.
 _FEATURES = {
     "Iterable[str]": Value("string"),

@@ -6,18 +6,6 @@ from typing import SupportsFloat, TypeVar
 
 from ..errors import InputError
 
-__all__ = [
-    "check_lengths",
-    "check_list",
-    "check_losses",
-    "check_numbers",
-    "check_sources",
-    "check_text_list",
-    "check_text_lists",
-    "check_texts",
-    "count_references",
-]
-
 Number = TypeVar("Number", bound=float)
 
 

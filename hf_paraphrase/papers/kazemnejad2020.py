@@ -8,8 +8,6 @@ from .table import Claim, Measurement, Settings, Table, Trained
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["PAPER", "find_compared_rows"]
-
 NAME = "Kazemnejad et al. 2020"
 # Tables 2 and 5: corpus -> (with z, with M) -> ROUGE-2, ROUGE-1, BLEU-4, BLEU-2, METEOR.
 SCORES = ("rouge2", "rouge1", "bleu_4", "bleu_2", "meteor")

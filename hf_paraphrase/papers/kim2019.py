@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from .paper import Paper, describe_paraphraser
 
-__all__ = ["PAPER"]
-
 PAPER = Paper(
     "Kim et al. 2019",
     """@inproceedings{kim-etal-2019-research,

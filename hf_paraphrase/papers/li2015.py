@@ -8,8 +8,6 @@ from .table import Claim, Measurement, Settings, Table, Trained
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["PAPER"]
-
 NAME = "Li et al. 2015"
 # Table 3: corpus -> (hierarchy, attention) -> BLEU, ROUGE-1, ROUGE-2 and coherence L.
 SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "coherence")

@@ -8,8 +8,6 @@ from .paper import Paper, PaperRow, describe_paraphraser
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["PAPER"]
-
 NAME = "Li et al. 2019"
 # As Kazemnejad et al. 2020, Table 2, take it over.
 QUORA = {"rouge2": 37.75, "rouge1": 63.73, "bleu_4": 25.03}

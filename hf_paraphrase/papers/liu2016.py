@@ -9,8 +9,6 @@ from .table import Claim, Measurement, Settings, Table, Trained
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["PAPER"]
-
 NAME = "Liu et al. 2016"
 
 

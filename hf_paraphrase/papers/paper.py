@@ -11,8 +11,6 @@ from .table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["ArchitectureNotes", "Paper", "PaperRow", "describe_paraphraser"]
-
 
 class PaperRow(NamedTuple):
     """One row of a paper's table."""

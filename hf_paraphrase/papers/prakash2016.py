@@ -8,8 +8,6 @@ from .table import Claim, Measurement, Settings, Table, Trained
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["PAPER"]
-
 NAME = "Prakash et al. 2016"
 # Table 3: corpus -> (kind, layers) -> beam width -> BLEU, METEOR, embedding greedy, TER.
 # All models have 512 units a layer.

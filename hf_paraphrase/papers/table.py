@@ -8,8 +8,6 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["Claim", "Measurement", "Settings", "Table", "Trained"]
-
 
 @dataclass(frozen=True)
 class Trained:

@@ -3,8 +3,6 @@ from __future__ import annotations
 from .paper import ArchitectureNotes, Paper
 from .table import Claim, Measurement, Settings, Table, Trained
 
-__all__ = ["PAPER"]
-
 NAME = "Traynor 2018"
 SYSTEMS = {"SARAh": "sarah", "GRU": "gru", "Transformer": "transformer"}
 

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from .paper import ArchitectureNotes, Paper
 
-__all__ = ["PAPER"]
-
 # transformers' own class; the recipes `transformer-…` train it.
 PAPER = Paper(
     "Vaswani et al. 2017",

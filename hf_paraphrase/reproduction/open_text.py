@@ -35,8 +35,6 @@ from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.mixture import sentences_of
 from .trainings import Run, list_runs, slug, train_all
 
-__all__ = ["SETTINGS", "compare_on_open_text", "score_answers", "unpack_answers", "write_open_text"]
-
 NAME = "open-text"
 COLUMNS = {
     "bleu_4": "BLEU-4",

@@ -19,8 +19,6 @@ from .copy_proof import JUDGED
 from .tables import MeasuredRow, MeasuredTable, ScoredMeasurement, Verdict, outputs_folder, score_outputs
 from .trainings import list_runs
 
-__all__ = ["format_reproduction", "format_verdict", "pack_outputs", "recompute", "write_reproduction"]
-
 PERCENTAGES: tuple[str, ...] = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu")
 PERCENTAGES += ("content_words", "copied", "open", "cosine")
 # Of a training, what the JSON file says.

@@ -23,7 +23,7 @@ from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import Scoring
-from ..generation.engine import load_pair_model, load_paraphraser
+from ..generation.loading import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
@@ -33,16 +33,6 @@ from ..tokenization.tokenizers import SPECIAL_TOKENS
 from ..training.tasks.language_model import LanguageModelConfig
 from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all
-
-__all__ = [
-    "MeasuredRow",
-    "MeasuredTable",
-    "ScoredMeasurement",
-    "Verdict",
-    "outputs_folder",
-    "reproduce",
-    "score_outputs",
-]
 
 SPLIT = "test"
 SAMPLE_SEED = 1

@@ -11,8 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
 from ..errors import InputError
-from ..generation.engine import load_pair_model
-from ..generation.loading import names_language_model
+from ..generation.loading import load_pair_model, names_language_model
 from ..generation.paraphrase_table import ParaphrasedTexts, Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
@@ -22,8 +21,6 @@ from ..models.layers.portable import can
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
-
-__all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
 
 Options = tuple[tuple[str, Any], ...]
 

@@ -17,8 +17,6 @@ from ..metrics.perplexity import scoring
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 from .recipe import Recipe
 
-__all__ = ["Reporter", "check_trackers", "evaluations_of", "perplexity", "plot_learning_curves"]
-
 LOG_FILE = "log_history.jsonl"
 
 

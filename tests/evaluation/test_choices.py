@@ -15,7 +15,8 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.choices import compare_choices, format_choices
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Entry, Results
-from hf_paraphrase.generation.engine import generate_several, load_paraphraser
+from hf_paraphrase.generation.engine import generate_several
+from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.metrics.ibleu.scoring import ibleu
 from hf_paraphrase.models.search.pipeline_checks import find_pairs
 from tests.generation.paraphrasers import make_paraphraser

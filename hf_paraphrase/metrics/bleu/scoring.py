@@ -15,8 +15,6 @@ from ..inputs import check_texts
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from ..words import check_order, check_tokenize
 
-__all__ = ["bleu"]
-
 
 def bleu(
     predictions: Iterable[str],

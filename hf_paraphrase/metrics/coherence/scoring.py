@@ -11,9 +11,6 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_text_lists
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_documents", "coherence"]
-
-
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 # Pronouns, articles, conjunctions, prepositions, auxiliaries, and adverbs that carry no topic.

@@ -15,8 +15,6 @@ from ..words import sign_words, split_words
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-__all__ = ["embedding_greedy"]
-
 _NAMES = ("embedding_greedy", "embedding_average", "embedding_extrema")
 # Numbers in the largest array of a batch of pairs.
 _CHUNK = 2_000_000

@@ -11,8 +11,6 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_text_list
 from .agreement import fleiss_kappa, mean_cohen_kappa
 
-__all__ = ["CHOICES", "preference", "read_judgements"]
-
 CHOICES = ("win", "tie", "loss")
 
 

@@ -8,8 +8,6 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_list, check_numbers
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["ranking"]
-
 _NAMES = ("precision_at_1", "mrr", "map")
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-__all__ = ["Pair", "weighted_lcs"]
-
 # Two lists of tokens.
 Pair = tuple[Sequence[str], Sequence[str]]
 

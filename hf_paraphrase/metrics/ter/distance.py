@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["EditDistance"]
-
 
 class EditDistance:
     """Edit distance to one reference, a column of the table at a time as the bits of one integer.

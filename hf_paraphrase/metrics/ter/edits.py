@@ -11,8 +11,6 @@ from sacrebleu.metrics.lib_ter import BeamEditDistance, trace_to_alignment
 
 from .distance import EditDistance
 
-__all__ = ["fewest_edits"]
-
 # sacrebleu looks for edits so many words to either side of the diagonal.
 _BEAM = 24
 # Limits of tercom and sacrebleu, which affect the scores.

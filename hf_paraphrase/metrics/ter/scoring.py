@@ -10,8 +10,6 @@ from ..inputs import check_texts
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from .edits import fewest_edits
 
-__all__ = ["ter"]
-
 
 def ter(
     predictions: Iterable[str],

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from .paper import Paper, describe_paraphraser
 
-__all__ = ["PAPER"]
-
 PAPER = Paper(
     "Cho et al. 2014",
     """@inproceedings{cho-etal-2014-learning,
