@@ -228,12 +228,6 @@ TABLES = (
 
 PAPER = Paper(
     NAME,
-    """@inproceedings{kazemnejad-etal-2020-paraphrase,
-  title = {Paraphrase Generation by Learning How to Edit from Samples},
-  author = {Kazemnejad, Amirhossein and Salehi, Mohammadreza and Soleymani Baghshah, Mahdieh},
-  booktitle = {Proceedings of ACL 2020},
-  year = {2020}
-}""",
     {
         "fset": describe_paraphraser(
             "a Transformer of {num_layers} layers of {hidden_size} units, given a retrieved pair of paraphrases whose "

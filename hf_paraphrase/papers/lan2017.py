@@ -21,11 +21,5 @@ def _find_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
 # It has a corpus and no architecture of ours.
 PAPER = Paper(
     NAME,
-    """@inproceedings{lan-etal-2017-continuously,
-  title = {A Continuously Growing Dataset of Sentential Paraphrases},
-  author = {Lan, Wuwei and Qiu, Siyu and He, Hua and Xu, Wei},
-  booktitle = {Proceedings of EMNLP 2017},
-  year = {2017}
-}""",
     find_rows=_find_rows,
 )

@@ -64,12 +64,6 @@ def _make_table() -> Table:
 
 PAPER = Paper(
     NAME,
-    """@inproceedings{li-etal-2015-hierarchical,
-  title = {A Hierarchical Neural Autoencoder for Paragraphs and Documents},
-  author = {Li, Jiwei and Luong, Minh-Thang and Jurafsky, Dan},
-  booktitle = {Proceedings of ACL 2015},
-  year = {2015}
-}""",
     {
         "hierarchical_autoencoder": ArchitectureNotes(
             "an LSTM autoencoder of whole paragraphs, {num_layers} + {num_layers} layers of {hidden_size} units, with "

@@ -33,12 +33,6 @@ NOTES = replace(
 
 PAPER = Paper(
     NAME,
-    """@inproceedings{li-etal-2019-decomposable,
-  title = {Decomposable Neural Paraphrase Generation},
-  author = {Li, Zichao and Jiang, Xin and Shang, Lifeng and Liu, Qun},
-  booktitle = {Proceedings of ACL 2019},
-  year = {2019}
-}""",
     {
         "dnpg": NOTES,
     },

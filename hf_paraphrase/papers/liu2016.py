@@ -114,12 +114,6 @@ TABLES = (
 
 PAPER = Paper(
     NAME,
-    """@inproceedings{liu-etal-2016-modelling,
-  title = {Modelling Interaction of Sentence Pair with Coupled-{LSTM}s},
-  author = {Liu, Pengfei and Qiu, Xipeng and Zhou, Yaqian and Chen, Jifan and Huang, Xuanjing},
-  booktitle = {Proceedings of EMNLP 2016},
-  year = {2016}
-}""",
     {
         "coupled_lstm": _describe_matcher(
             "a grid of {coupling}ly coupled LSTMs of {hidden_size} units (blocks: {num_blocks}, directions: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .table import Table
@@ -61,11 +62,16 @@ def _no_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
 class Paper:
     """A paper."""
 
-    name: str  # author and year
-    citation: str  # BibTeX
+    name: str  # author and year, as in the name of its file
     # Card texts of its architectures, by `model_type`.
     architectures: Mapping[str, ArchitectureNotes] = field(default_factory=dict)
     # Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print beside the
     # model's scores.
     find_rows: Callable[[PreTrainedConfig, str | None], list[PaperRow]] = _no_rows
     tables: tuple[Table, ...] = ()  # those that `hf-paraphrase reproduce` makes again
+
+    @property
+    def citation(self) -> str:
+        """Its BibTeX, from the file beside that of the paper: of Liu et al. 2016, `liu2016.bib`."""
+        name = f"{self.name.split()[0].lower()}{self.name[-4:]}"
+        return Path(__file__).with_name(f"{name}.bib").read_text(encoding="utf-8").strip()

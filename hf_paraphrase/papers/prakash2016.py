@@ -102,13 +102,6 @@ def _kind(config: PreTrainedConfig) -> str | None:
 
 PAPER = Paper(
     NAME,
-    """@inproceedings{prakash-etal-2016-neural,
-  title = {Neural Paraphrase Generation with Stacked Residual {LSTM} Networks},
-  author = {Prakash, Aaditya and Hasan, Sadid A. and Lee, Kathy and Datla, Vivek and Qadir, Ashequl and Liu, Joey and
-            Farri, Oladimeji},
-  booktitle = {Proceedings of COLING 2016},
-  year = {2016}
-}""",
     {
         "residual_lstm": describe_paraphraser(
             "an LSTM encoder-decoder of {num_layers} layers of {hidden_size} units",

@@ -78,12 +78,6 @@ def _make_table_of_paraphrases() -> Table:
 
 PAPER = Paper(
     NAME,
-    """@mastersthesis{traynor-2018-unsupervised,
-  title = {Unsupervised Paraphrase Generation from Hierarchical Language Models},
-  author = {Traynor, Michael},
-  school = {Dalhousie University},
-  year = {2018}
-}""",
     {
         "hierarchical_lm": ArchitectureNotes(
             "a language model that reads and writes characters, words and sentences, each made of the one below, with "

@@ -5,13 +5,6 @@ from .paper import ArchitectureNotes, Paper
 # transformers' own class; the recipes `transformer-…` train it.
 PAPER = Paper(
     "Vaswani et al. 2017",
-    """@inproceedings{vaswani-etal-2017-attention,
-  title = {Attention Is All You Need},
-  author = {Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion and
-    Gomez, Aidan N. and Kaiser, {\\L}ukasz and Polosukhin, Illia},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year = {2017}
-}""",
     {
         "marian": ArchitectureNotes(
             "a Transformer with {encoder_layers} layers in the encoder and {decoder_layers} in the decoder, "
