@@ -179,19 +179,6 @@ def test_a_legend_hides_no_curve(draw, curve, drawn, tmp_path):
     assert_apart(texts)
 
 
-def test_names_of_architectures_are_whole(drawn, tmp_path):
-    names = [*list(RUNS)[:4], "$gru$"]
-    path = tmp_path / "picture.png"
-    language_models.plot_architectures({name: [1.7, 1.8] for name in names}, path)
-    (figure,) = drawn
-    texts = texts_of(figure)
-    assert_inside(texts, figure.bbox.extents)
-    assert_apart(texts)
-    ticks = [tick.get_text().replace("\n", "") for tick in ticks_of(figure.axes[0].yaxis)]
-    assert "$gru$" in ticks and len(ticks) == 5
-    assert figure.axes[0].get_window_extent().width > 200
-
-
 @pytest.mark.parametrize(("x", "y"), [(2, 2), (13, 17), (40, 50)])
 def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
     words = ["internationalization", "$x_1$", "a", "</s>"] * 20
@@ -213,7 +200,6 @@ PAGES = {"white": WHITE, "dark": (13, 17, 23), "slate": (15, 23, 42)}
 DRAWN = {
     "curves": lambda path: reporting.plot_learning_curves(RUNS, path),
     "fine-tuning": lambda path: language_models.plot_fine_tuning(RUNS, path),
-    "architectures": lambda path: language_models.plot_architectures({"gru": [1.7, 1.8], "sarah": [1.6]}, path),
     "reconstruction": lambda path: documents.plot_reconstruction({"tiny": RECONSTRUCTED}, path),
     "lengths": lambda path: statistics.plot_lengths({"source": Counter(range(1, 30))}, path),
     "map": lambda path: draw_map(clusters(200), [f"word {n}" for n in range(200)], path, "200 words", 7),
