@@ -12,7 +12,7 @@ from ..common.fields import option
 from ..common.files import write_text
 from ..errors import InputError
 from ..installation import require
-from ..papers import PAPERS
+from ..papers.table import list_tables, load_table
 from .corpus import Corpus, Files, SplitOptions, files_option, find_training_config
 from .options import ChoiceOptions, IntervalOptions, MetricOptions, metrics_option, pairs_option
 from .terminal import echo
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..evaluation.comparison import System
     from ..evaluation.results import Results
 
-TABLES = {table.name: table for paper in PAPERS for table in paper.tables}
 OPEN_TEXT = "open-text"  # no paper's
+TABLES = (*list_tables(), OPEN_TEXT)
 # Beside this package, in a checkout.
 CARDS = Path(__file__).parents[2] / "model_cards"
 
@@ -214,7 +214,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
 
     sections = {"table of a paper": PaperOptions, "table of free text": OpenTextOptions}
 
-    table: str = option(f"One of: {', '.join([*TABLES, OPEN_TEXT])}.", positional=True)
+    table: str = option(f"One of: {', '.join(TABLES)}.", positional=True)
     output_dir: Path = option("Where trainings, evaluations and the table go.")
     minutes: float | None = option("Core-minutes per training, instead of the settings' own.", None, least=0)
     encoder: str | None = option("Sentence encoder for the cosine of text and output.  [default: no cosine]", None)
@@ -224,8 +224,8 @@ class Reproduce(OpenTextOptions, PaperOptions):
 
     def run(self) -> str:
         """Reproduce, write the table, and return it."""
-        if self.table not in (*TABLES, OPEN_TEXT):
-            raise InputError(f"no table is called {self.table}; there are: {', '.join([*TABLES, OPEN_TEXT])}")
+        if self.table not in TABLES:
+            raise InputError(f"no table is called {self.table}; there are: {', '.join(TABLES)}")
         if self.cards and not CARDS.is_dir():
             raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
         kind = "table of free text" if self.table == OPEN_TEXT else "table of a paper"
@@ -237,7 +237,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
         from ..reproduction.report import write_reproduction
         from ..reproduction.tables import reproduce
 
-        table = TABLES[self.table]
+        table = load_table(self.table)
         measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
         text = write_reproduction(table, measured, command, self.output_dir)
         if self.cards:
