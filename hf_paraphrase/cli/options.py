@@ -123,9 +123,18 @@ class ReadingOptions(Verb):
     )
 
 
-def max_source_length_option() -> Any:
-    """The option that says how much of a text is read."""
-    return option(
+class CandidateOptions(Verb):
+    """Where candidates come from."""
+
+    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
+        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
+        "sentences]",
+        None,
+    )
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    seed: int | None = option("Random seed; texts are independent of each other.  [default: 0]", None)
+    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
+    max_source_length: int | None = option(
         "Tokens of a text to read; the rest is cut.  [default: the model's limit, at most 1024]", None, least=1
     )
 

@@ -21,18 +21,18 @@ from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
 from ..errors import InputError
 from ..released import RELEASED
 from .options import (
+    CandidateOptions,
     KeepOptions,
     LoadingOptions,
     PassingOptions,
     ReadingOptions,
     SearchOptions,
     WriterOptions,
-    max_source_length_option,
     read_keep,
     split_model,
 )
 from .terminal import Lines, check_table, echo, make_printable, open_table, read_texts
-from .verbs import Verb, verb
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ..generation.documents import SentenceChange
@@ -61,14 +61,13 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
         raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
 
 
-class CallOptions(Verb):
+class CallOptions(CandidateOptions):
     """Further arguments of a `Paraphraser`'s call."""
 
     language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
     adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
     fluency: str | None = option("Causal language model that judges fluency.  [default: the model itself]", None)
-    seed: int | None = option("Random seed.  [default: 0]", None)
     return_rejected: bool = option("Also return rejected candidates, with the reason.", False)
     num_beams: int | None = option("Beam width.  [default: the model's, or more if -n needs it]", None, least=1)
     temperature: float | str | None = option(
@@ -76,17 +75,9 @@ class CallOptions(Verb):
     )
     noise: float | str | None = option("Weight of the noise: a number or uniform.", None, read=read_draw)
     num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
-    num_candidates: int | None = option("Candidates per text.", None, least=1)
     select: str | None = option(
         "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
     )
-    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
-        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
-        "sentences]",
-        None,
-    )
-    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
-    max_source_length: int | None = max_source_length_option()
 
 
 @verb("paraphrase")

@@ -184,7 +184,7 @@ def format_with_interval(score: Score | None, p_value: float) -> str:
         return "-"
     if score.margin is None:
         return f"{score.score:.2f}"
-    return f"{score.score:.1f} ± {score.margin:.1f}{'*' * (p_value < SIGNIFICANT)}"
+    return score.format(1) + "*" * (p_value < SIGNIFICANT)
 
 
 def _error(score: Score) -> list[list[float]]:

@@ -45,6 +45,11 @@ class Score:
         """Half of the interval."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
+    def format(self, digits: int) -> str:
+        """The score with half of its interval, as in `31.2 ± 0.8`."""
+        interval = "" if self.margin is None else f" ± {self.margin:.{digits}f}"
+        return f"{self.score:.{digits}f}{interval}"
+
 
 @dataclass(frozen=True)
 class Data:
@@ -305,7 +310,8 @@ def format_scores(results: Results, digits: int) -> list[str]:
     metrics = [score.metric for score in results.entries[0].scores]
     table = [("", metrics)]
     for entry in results.entries:
-        table.append((entry.label(), [_format_score(entry.find(metric), digits) for metric in metrics]))
+        found = map(entry.find, metrics)
+        table.append((entry.label(), ["-" if score is None else score.format(digits) for score in found]))
     label, widths = max(len(name) for name, _ in table), [max(15, len(metric)) for metric in metrics]
     data = results.data
     return [
@@ -315,13 +321,6 @@ def format_scores(results: Results, digits: int) -> list[str]:
             for name, cells in table
         ),
     ]
-
-
-def _format_score(score: Score | None, digits: int) -> str:
-    if score is None:
-        return "-"
-    interval = "" if score.margin is None else f" ± {score.margin:.{digits}f}"
-    return f"{score.score:.{digits}f}{interval}"
 
 
 def _to_json(value: Any) -> Any:

@@ -106,4 +106,4 @@ def _extrema(vectors: np.ndarray) -> np.ndarray:
 
 
 def _cosine(first: np.ndarray, second: np.ndarray) -> float:
-    return float(divide(first @ second, np.linalg.norm(first) * np.linalg.norm(second)))
+    return float(divide(first @ second, np.asarray(np.linalg.norm(first) * np.linalg.norm(second))))
