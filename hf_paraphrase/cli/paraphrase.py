@@ -42,15 +42,10 @@ if TYPE_CHECKING:
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
 WORD = re.compile(r"\s+|\w+|[^\w\s]")
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 1rem/1.6 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-del {{ background: #ffd7d5; color: #82071e }} ins {{ background: #ccffd8; color: #055d20; text-decoration: none }}
-li {{ margin: 0.5rem 0 }}</style></head>
-<body><h1>{title}</h1><ol>
-{items}
-</ol></body></html>
-"""
+STYLE = """
+body { font: 1rem/1.6 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem } li { margin: 0.5rem 0 }
+del { background: #ffd7d5; color: #82071e } ins { background: #ccffd8; color: #055d20; text-decoration: none }
+""".strip()
 
 
 def read_draw(label: str, value: str) -> float | Literal["uniform"]:
@@ -274,12 +269,14 @@ def echo_diff(changes: Iterable[SentenceChange]) -> None:
 
 def make_diff_page(title: str, changes: Iterable[SentenceChange]) -> str:
     """Write an HTML page of the rewritten sentences, in which what went is `del` and what came `ins`."""
+    from ..analysis.edits import format_page
+
     forms = {" ": "{}", "-": "<del>{}</del>", "+": "<ins>{}</ins>"}
-    items = [
+    items = "\n".join(
         f'<li value="{change.line}">'
         + "".join(forms[sign].format(escape(text)) for sign, text in _compare(change.before, change.after))
         + "</li>"
         for change in changes
         if change.after is not None
-    ]
-    return PAGE.format(title=escape(title), items="\n".join(items))
+    )
+    return format_page(escape(title), STYLE, f"<h1>{escape(title)}</h1>\n<ol>\n{items}\n</ol>")

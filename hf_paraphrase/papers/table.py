@@ -75,7 +75,7 @@ class Measurement:
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments of the evaluator of the systems' task
     # Further ones of single rows, by their names.
     row_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    evaluator: str | None = None  # a name out of `reproduction.tables.EVALUATORS`; None for the default of the task
+    evaluator: str | None = None  # a name out of `reproduction.tables.READERS`; None for the default of the task
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.copy_proof import COPY_PROOF
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
 from hf_paraphrase.reproduction.tables import (
-    EVALUATORS,
+    READERS,
     ScoredMeasurement,
     Verdict,
     _collect_others,
@@ -73,7 +73,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
             for claim in measurement.claims:
                 assert {claim.better, claim.worse} <= settings.systems.keys()
             assert measurement.row_options.keys() <= settings.systems.keys()
-            assert measurement.evaluator in (None, *EVALUATORS)
+            assert measurement.evaluator in (None, *READERS)
         starts = {trained.start for trained in settings.systems.values()}
         assert starts <= {None, *settings.systems}
     assert not table.cards or (CARDS / table.cards).is_dir()
@@ -81,7 +81,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
     # No table of a paper trains language models.
-    assert EVALUATORS.keys() >= TASKS.keys() - {"answer"}
+    assert READERS.keys() >= TASKS.keys() - {"answer"}
 
 
 def recompute(table: Table, settings: str, seeds: list[int], path: Path, scoring: Scoring) -> list[ScoredMeasurement]:
