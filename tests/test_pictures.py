@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import torch
 from hf_paraphrase.analysis import matches
 from hf_paraphrase.analysis.maps import draw_map, make_map, shorten
 from hf_paraphrase.datasets import statistics
-from hf_paraphrase.evaluation import documents, language_models
+from hf_paraphrase.evaluation import documents
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
 from hf_paraphrase.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import reporting
@@ -153,7 +154,7 @@ def drawn(monkeypatch):
         figures.append(figure)
         save_figure(figure, path)
 
-    for module in (reporting, documents, language_models, matches, statistics):
+    for module in (reporting, documents, matches, statistics):
         monkeypatch.setattr(module, "save_figure", save)
     return figures
 
@@ -162,7 +163,7 @@ def drawn(monkeypatch):
     ("draw", "curve"),
     [
         (reporting.plot_learning_curves, None),
-        (language_models.plot_fine_tuning, None),
+        (partial(reporting.plot_learning_curves, fine_tuning=True), None),
         (documents.plot_reconstruction, RECONSTRUCTED),
         (statistics.plot_lengths, Counter(range(1, 30))),
     ],
@@ -199,7 +200,7 @@ def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
 PAGES = {"white": WHITE, "dark": (13, 17, 23), "slate": (15, 23, 42)}
 DRAWN = {
     "curves": lambda path: reporting.plot_learning_curves(RUNS, path),
-    "fine-tuning": lambda path: language_models.plot_fine_tuning(RUNS, path),
+    "fine-tuning": lambda path: reporting.plot_learning_curves(RUNS, path, fine_tuning=True),
     "reconstruction": lambda path: documents.plot_reconstruction({"tiny": RECONSTRUCTED}, path),
     "lengths": lambda path: statistics.plot_lengths({"source": Counter(range(1, 30))}, path),
     "map": lambda path: draw_map(clusters(200), [f"word {n}" for n in range(200)], path, "200 words", 7),

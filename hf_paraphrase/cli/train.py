@@ -300,8 +300,6 @@ class DrawCurves(Verb):
 
     def run(self) -> None:
         require("matplotlib", "plots", "explain curves")
-        from ..evaluation.language_models import plot_fine_tuning
         from ..training.reporting import plot_learning_curves
 
-        plot = plot_fine_tuning if self.fine_tuning else plot_learning_curves
-        plot({str(run): run for run in self.runs}, self.output)
+        plot_learning_curves({str(run): run for run in self.runs}, self.output, self.fine_tuning)

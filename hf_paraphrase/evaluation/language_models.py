@@ -20,9 +20,7 @@ from ..metrics.nits_per_character.scoring import nits_per_character
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.layers.precision import at_least_single
-from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure
 from ..training.batching import PairCollator
-from ..training.reporting import evaluations_of
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
 from .scoring import Scoring, load_given, save_results
@@ -99,32 +97,3 @@ def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics
     """The statistics of the scores that `evaluate_language_model` computed, from the file of losses that it wrote."""
     rows = read_lines(file)
     return nits_per_character([row["loss"] for row in rows], [row["characters"] for row in rows]).statistics
-
-
-@in_style
-def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
-    """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
-
-    Args:
-        runs: Name of each curve, and the output folder of its run (finished or not) or its training summary.
-        path: The PNG file to write.
-
-    Raises:
-        FileNotFoundError: A folder holds no `log_history.jsonl`.
-        InputError: A run never validated.
-    """
-    figure = new_figure()
-    axes = figure.subplots()
-    lines = []
-    for number, (name, run) in enumerate(runs.items()):
-        evaluations = evaluations_of(name, run)
-        epochs, style = [entry["epoch"] for entry in evaluations], curve_style(number)
-        lines += axes.plot(epochs, [entry["eval_loss"] for entry in evaluations], **style, label=name)
-        if "eval_general_loss" in evaluations[0]:
-            general = [entry["eval_general_loss"] for entry in evaluations]
-            axes.plot(epochs, general, **style | {"linestyle": "--", "marker": ""})
-            axes.set_title("solid: target set, dashed: general set")
-    axes.set(xlabel="epoch", ylabel="nits per character")
-    axes.grid(True)
-    add_legend(axes, lines)
-    save_figure(figure, path)
