@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
-from .results import Entry, Results, Score, format_table
+from .results import Entry, Results, Score, format_table, join_distinct
 
 # The columns of Table 2 of Kazemnejad et al. 2020, in order, and PINC; other metrics follow.
 SCORES = {
@@ -59,9 +59,9 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
                 else []
             ),
             "",
-            f"Evaluated on {_join(entry.environment['device'] for entry in models)}, commit "
-            f"{_join((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "
-            f"{_join(entry.environment['date'][:10] for entry in models)}:",
+            f"Evaluated on {join_distinct(entry.environment['device'] for entry in models)}, commit "
+            f"{join_distinct((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "
+            f"{join_distinct(entry.environment['date'][:10] for entry in models)}:",
             "",
             *(f"    {line}" for line in command.splitlines()),
             "",
@@ -191,7 +191,3 @@ def _error(score: Score) -> list[list[float]]:
     """What `errorbar` takes: how far the interval reaches below and above."""
     low, high = score.interval or (score.score, score.score)
     return [[max(0.0, score.score - low)], [max(0.0, high - score.score)]]
-
-
-def _join(values: Iterable[object]) -> str:
-    return ", ".join(dict.fromkeys(str(value) for value in values))

@@ -280,6 +280,11 @@ def describe_commit(environment: Mapping[str, Any]) -> str:
     return f"commit {(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}"
 
 
+def join_distinct(values: Iterable[object]) -> str:
+    """Values with commas between them, each once."""
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
 def format_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table, all columns but the first aligned right."""
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.files import whole_file, write_json, write_text
-from ..evaluation.results import Entry, describe_commit, format_table
+from ..evaluation.results import Entry, describe_commit, format_table, join_distinct
 from ..papers.table import Table
 from ..training.reporting import plot_learning_curves
 from .copy_proof import JUDGED
@@ -53,7 +53,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     return "\n".join(
         [
             *lines,
-            f"{data.label}. Seeds of trainings: {_join(map(str, seeds))}. "
+            f"{data.label}. Seeds of trainings: {join_distinct(seeds)}. "
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
@@ -129,8 +129,8 @@ def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
         row.system,
         *(row.find(metric).format(_digits(metric)) for metric in metrics),
         f"{summaries[0]['num_parameters']:,}",
-        _join(f"{summary['steps']:,}" for summary in summaries),
-        _join(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
+        join_distinct(f"{summary['steps']:,}" for summary in summaries),
+        join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
     ]
 
 
@@ -148,10 +148,6 @@ def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
 def _digits(metric: str) -> int:
     """Behind the point: one of what goes up to 100, three of what is about 1."""
     return 1 if metric.startswith(PERCENTAGES) else 3
-
-
-def _join(values: Any) -> str:
-    return ", ".join(dict.fromkeys(values))
 
 
 def _as_json(measured: MeasuredTable) -> dict[str, Any]:
