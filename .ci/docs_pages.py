@@ -22,7 +22,7 @@ HOW_TO = {
     "Share on the Hub": "share",
     "Reproduce a paper": "reproduce",
 }
-FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "hf_paraphrase/generation/prompt.yaml")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

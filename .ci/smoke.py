@@ -66,7 +66,6 @@ STORY: list[tuple[str, list[str], str | None]] = [
         ["run", "--text", "a", "--text-pair", "b", "--output", "unit.png"],
         "hf-paraphrase[plots]",
     ),
-    ("compare", ["no/such", "--output-dir", "out"], "hf-paraphrase[plots]"),
     (
         "compare",
         ["a=run", "--dataset", "synthetic_questions", "--encoder", "none", "--output-dir", "out"],

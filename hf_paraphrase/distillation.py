@@ -11,7 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,14 @@ from .augmentation.card import CARD_FILE, make_augmentation_card
 from .augmentation.run import Augmentation, run_augmentation
 from .common.files import locked, write_directory, write_lines, write_text
 from .errors import InputError
-from .generation.engine import load_paraphraser
+from .evaluation.results import format_table
+from .generation.loading import load_paraphraser
 from .generation.paraphraser import Paraphraser
 from .generation.prompts import load_prompt
 from .generation.writers import ModelWriter
 from .metrics.ibleu.scoring import ibleu
 from .training.loop import train
 from .training.recipe import Recipe, load_recipe
-
-__all__ = ["Distillation", "distill", "run_distillation"]
 
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
 # Options that decide which candidates pass, for the teacher and the compared models.
@@ -77,17 +76,6 @@ class Distillation:
         """All of it that later stages depend on; the first and the training check their own."""
         names = ("held_out", "encoder", "most_tested", "likeliest")
         return {name: getattr(self, name) for name in names}
-
-
-@dataclass
-class _Sums:
-    """What became of the texts that a model was asked for."""
-
-    outputs: list[str] = field(default_factory=list)
-    adequacy: list[float] = field(default_factory=list)
-    novelty: list[float] = field(default_factory=list)
-    candidates: int = 0
-    changed: int = 0
 
 
 def distill(
@@ -310,38 +298,31 @@ def _measure(
     paraphraser: Paraphraser, tests: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
 ) -> dict[str, float]:
     """A model's first paraphrase of each text, or the text itself if there is none."""
-    sources, sums = [row["source"] for row in tests], _Sums()
+    sources, references = ([row[column] for row in tests] for column in ("source", "references"))
     began = time.perf_counter()
-    groups = paraphraser(sources, n=1, return_rejected=True, **options)
+    groups = list(paraphraser(sources, n=1, return_rejected=True, **options))
     seconds = time.perf_counter() - began
-    for source, group in zip(sources, groups, strict=True):
-        reasons = [one.reason or "" for one in group]
-        sums.candidates += len(reasons)
-        sums.changed += sum(reason.startswith(("loses", "invents", "changes")) for reason in reasons)
-        first = next((one for one in group if one.reason is None), None)
-        sums.outputs.append(source if first is None else first.text)
-        sums.novelty.append(0.0 if first is None else first.novelty)
-        sums.adequacy += [] if first is None else [first.adequacy]
-    references = [row["references"] for row in tests]
+    reasons = [one.reason or "" for group in groups for one in group]
+    changed = sum(reason.startswith(("loses", "invents", "changes")) for reason in reasons)
+    chosen = [next((one for one in group if one.reason is None), None) for group in groups]
+    answers = [one for one in chosen if one is not None]
+    outputs = [source if one is None else one.text for source, one in zip(sources, chosen, strict=True)]
     return {
-        "adequacy": sum(sums.adequacy) / max(len(sums.adequacy), 1),
-        "pinc": 100 * sum(sums.novelty) / len(tests),
-        "ibleu": ibleu(sums.outputs, references, sources, lowercase=True)["score"],
-        "kept": 100 * (1 - sums.changed / max(sums.candidates, 1)),
-        "answered": 100 * len(sums.adequacy) / len(tests),
+        "adequacy": sum(one.adequacy for one in answers) / max(len(answers), 1),
+        "pinc": 100 * sum(one.novelty for one in answers) / len(tests),
+        "ibleu": ibleu(outputs, references, sources, lowercase=True)["score"],
+        "kept": 100 * (1 - changed / max(len(reasons), 1)),
+        "answered": 100 * len(answers) / len(tests),
         "texts_per_second": len(tests) / seconds,
     }
 
 
 def _format_table(rows: Sequence[Mapping[str, Any]], tested: int) -> str:
-    heads = ["model", *COLUMNS.values()]
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for row in rows:
-        digits = {name: 3 if name == "adequacy" else 1 for name in COLUMNS}
-        lines.append(f"| {row['model']} | " + " | ".join(f"{row[name]:.{digits[name]}f}" for name in COLUMNS) + " |")
+    digits = {name: 3 if name == "adequacy" else 1 for name in COLUMNS}
+    cells = ([row["model"], *(f"{row[name]:.{digits[name]}f}" for name in COLUMNS)] for row in rows)
     note = (
         f"Of {tested:,} texts that no student was trained on. Adequacy is that of answered texts, by one judge for "
         "all; PINC and iBLEU are of all texts, where one without an answer stands as it is; the references of iBLEU "
         "are the teacher's. Kept: candidates in which no name, number or the like changed."
     )
-    return "\n".join([note, "", *lines]) + "\n"
+    return "\n".join([note, "", *format_table(["model", *COLUMNS.values()], cells)]) + "\n"

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-__all__ = ["InputError", "TrainingInterrupted"]
-
 
 class InputError(ValueError):
     """Input that the user can fix: its message names the file, line, field or argument and says what to do."""

@@ -12,8 +12,6 @@ from urllib.parse import unquote, urlsplit
 
 from .errors import InputError
 
-__all__ = ["describe_installation", "find_public_requirement", "require"]
-
 NAME = "hf-paraphrase"
 
 

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-__all__ = [
-    "add_legend",
-    "curve_style",
-    "in_style",
-    "label_points",
-    "new_figure",
-    "save_figure",
-    "tick_plainly",
-    "wrap",
-]
-
 STYLE = Path(__file__).with_suffix(".mplstyle")
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 

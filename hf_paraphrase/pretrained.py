@@ -36,16 +36,6 @@ from .tokenizer_growth import check_growth
 from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
 
-__all__ = [
-    "choose_device",
-    "load_config",
-    "load_model",
-    "load_pipeline",
-    "load_tokenizer",
-    "make_model",
-    "read_config",
-]
-
 # The files whose JSON transformers reads; all of them hold one object.
 JSON_FILES = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
 # Arguments of `from_pretrained` that locate a checkpoint, and so apply to its configuration too.

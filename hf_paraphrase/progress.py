@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["is_watched"]
-
 
 def is_watched() -> bool:
     """Whether this runs on a terminal or in a notebook, whose standard error is not a terminal."""

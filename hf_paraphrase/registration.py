@@ -22,8 +22,6 @@ from .trust import close_question
 if TYPE_CHECKING:
     from .models.layers.portable import PortableConfig, PortableModel
 
-__all__ = ["ARCHITECTURES", "Architecture", "register", "register_with_transformers"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:

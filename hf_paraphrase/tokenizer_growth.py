@@ -12,8 +12,6 @@ from transformers import PreTrainedTokenizerBase
 
 from .common.bounds import check_bound
 
-__all__ = ["check_growth"]
-
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 # What one of these may write for one character of what it reads; other rules keep the length, or add little.
 COMPOSERS = {"NFKD": 18, "NFKC": 18, "NFD": 4, "NFC": 3, "ByteLevel": 4}

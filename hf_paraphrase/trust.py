@@ -15,8 +15,6 @@ from typing import Any
 from .common.files import check_links, read_json_object
 from .errors import InputError
 
-__all__ = ["check_checkpoint", "check_files", "check_nested_code", "close_question", "refuse_to_ask", "trusting"]
-
 # Arguments of `from_pretrained` that say which files are meant.
 WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")
 TRUST_HINT = "--trust-remote-code (in Python `trust_remote_code=True`)"

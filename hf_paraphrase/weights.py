@@ -18,16 +18,6 @@ from transformers.utils.logging import set_tqdm_hook
 from .common.bounds import check_bound
 from .errors import InputError
 
-__all__ = [
-    "check_finite",
-    "check_keys",
-    "check_plan",
-    "describe_mismatches",
-    "find_damaged",
-    "muted_report",
-    "read_shapes",
-]
-
 Shapes = Mapping[str, tuple[int, ...]]
 # A base model without its head: means of its states are read, which need no pooler.
 POOLER = re.compile(r"(^|\.)pooler\.")

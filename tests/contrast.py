@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["BLACK", "WHITE", "Colour", "blend", "contrast"]
-
 # Red, green and blue, each from 0 to 255.
 Colour = tuple[float, float, float]
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)

@@ -9,8 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run_notebook"]
-
 
 def run_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook with what its cells print and show, as text; `python -m tests.notebooks FILE` writes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import torch
 from hf_paraphrase.analysis import matches
 from hf_paraphrase.analysis.maps import draw_map, make_map, shorten
 from hf_paraphrase.datasets import statistics
-from hf_paraphrase.evaluation import documents, language_models
+from hf_paraphrase.evaluation import documents
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
 from hf_paraphrase.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import reporting
@@ -153,7 +154,7 @@ def drawn(monkeypatch):
         figures.append(figure)
         save_figure(figure, path)
 
-    for module in (reporting, documents, language_models, matches, statistics):
+    for module in (reporting, documents, matches, statistics):
         monkeypatch.setattr(module, "save_figure", save)
     return figures
 
@@ -162,7 +163,7 @@ def drawn(monkeypatch):
     ("draw", "curve"),
     [
         (reporting.plot_learning_curves, None),
-        (language_models.plot_fine_tuning, None),
+        (partial(reporting.plot_learning_curves, fine_tuning=True), None),
         (documents.plot_reconstruction, RECONSTRUCTED),
         (statistics.plot_lengths, Counter(range(1, 30))),
     ],
@@ -177,19 +178,6 @@ def test_a_legend_hides_no_curve(draw, curve, drawn, tmp_path):
     assert legend.get_window_extent().y1 <= axes.get_window_extent().y0
     assert axes.get_window_extent().height > 250
     assert_apart(texts)
-
-
-def test_names_of_architectures_are_whole(drawn, tmp_path):
-    names = [*list(RUNS)[:4], "$gru$"]
-    path = tmp_path / "picture.png"
-    language_models.plot_architectures({name: [1.7, 1.8] for name in names}, path)
-    (figure,) = drawn
-    texts = texts_of(figure)
-    assert_inside(texts, figure.bbox.extents)
-    assert_apart(texts)
-    ticks = [tick.get_text().replace("\n", "") for tick in ticks_of(figure.axes[0].yaxis)]
-    assert "$gru$" in ticks and len(ticks) == 5
-    assert figure.axes[0].get_window_extent().width > 200
 
 
 @pytest.mark.parametrize(("x", "y"), [(2, 2), (13, 17), (40, 50)])
@@ -212,8 +200,7 @@ def test_words_beside_a_heat_map_lie_apart(x, y, drawn, tmp_path):
 PAGES = {"white": WHITE, "dark": (13, 17, 23), "slate": (15, 23, 42)}
 DRAWN = {
     "curves": lambda path: reporting.plot_learning_curves(RUNS, path),
-    "fine-tuning": lambda path: language_models.plot_fine_tuning(RUNS, path),
-    "architectures": lambda path: language_models.plot_architectures({"gru": [1.7, 1.8], "sarah": [1.6]}, path),
+    "fine-tuning": lambda path: reporting.plot_learning_curves(RUNS, path, fine_tuning=True),
     "reconstruction": lambda path: documents.plot_reconstruction({"tiny": RECONSTRUCTED}, path),
     "lengths": lambda path: statistics.plot_lengths({"source": Counter(range(1, 30))}, path),
     "map": lambda path: draw_map(clusters(200), [f"word {n}" for n in range(200)], path, "200 words", 7),

@@ -10,13 +10,11 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..generation.engine import load_paraphraser
+from ..generation.loading import load_paraphraser
 from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,
 )
 from ..models.layers.portable import can
-
-__all__ = ["embed_documents", "interpolate_documents", "load_autoencoder", "nearest_documents"]
 
 
 def load_autoencoder(

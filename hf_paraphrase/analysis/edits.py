@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -13,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.layers.portable import can
 
-__all__ = ["EditExplanation", "explain_edit", "format_heat_map", "format_html", "format_maps", "format_page"]
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True)
@@ -89,17 +90,6 @@ def explain_edit(
 def mean_weights(layers: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """The mean over layers and heads of weights `(1, heads, output, memory)`."""
     return torch.cat(layers).float().mean(dim=(0, 1)).cpu()
-
-
-STYLE = """
-:root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; padding: 0 1em; max-width: 60em }
-dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
-table { border-collapse: collapse; margin-bottom: 2em } td, th { padding: .25em .5em; font-weight: normal }
-th.column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left }
-td { min-width: 2.2em; text-align: center; font-size: 12px }
-.heat-map { overflow-x: auto }
-""".strip()
 
 
 def format_maps(explanation: EditExplanation) -> str:

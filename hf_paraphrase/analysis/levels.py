@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -15,7 +16,7 @@ from ..models.layers.portable import can
 from ..models.text.encoded_inputs import decode_with_words, encode_inputs
 from .edits import format_page
 
-__all__ = ["LevelExplanation", "explain_levels", "format_levels"]
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,6 @@ def explain_levels(
         source=words(inputs["input_ids"], outputs.source_levels),
         output=words(generated[:, 1:], outputs.target_levels),
     )
-
-
-STYLE = """
-body { font: 15px/1.9 sans-serif; margin: 2em; color: #222 }
-dt { font-weight: bold } dd { margin: 0 0 .4em 1em }
-.phrase, .sentence { padding: .15em .35em; border-radius: .25em }
-.phrase { background: #f6c7a6 } .sentence { background: #cfe0ef }
-""".strip()
 
 
 def format_levels(explanation: LevelExplanation) -> str:

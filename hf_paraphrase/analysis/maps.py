@@ -19,8 +19,6 @@ from ..pictures import in_style, label_points, new_figure, save_figure, wrap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_map", "make_map", "nearest", "project", "write_map_page"]
-
 # Most points that a picture names; more would hide each other.
 NAMED = 60
 PAGE = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")

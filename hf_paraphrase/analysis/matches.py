@@ -11,21 +11,10 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from ..errors import InputError
-from ..generation import engine
+from ..generation.loading import load_pair_model
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..models.layers.sentence_pair import split_pair
 from ..pictures import in_style, new_figure, save_figure
-
-__all__ = [
-    "ExcitingPair",
-    "PairGrid",
-    "choose_unit",
-    "format_exciting_pairs",
-    "load_matcher",
-    "most_exciting_pairs",
-    "plot_unit",
-    "read_grids",
-]
 
 
 class PairGrid(NamedTuple):
@@ -51,7 +40,7 @@ def load_matcher(
 ) -> tuple[CoupledLstmForSequenceClassification, PreTrainedTokenizerBase]:
     """Load a coupled LSTM and its tokenizer from a folder or Hub repository; raises InputError for a model without a
     grid of word pairs, FileNotFoundError for none."""
-    model, tokenizer = engine.load_pair_model(path, trust_remote_code=trust_remote_code)
+    model, tokenizer = load_pair_model(path, trust_remote_code=trust_remote_code)
     if not isinstance(model, CoupledLstmForSequenceClassification):
         raise InputError(
             f"{path} is a {model.config.model_type}; only a coupled_lstm has a grid of word pairs to show"

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-__all__ = ["format_changes"]
-
 # A word with its inner hyphens and apostrophes, or a mark.
 TOKEN = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
 

@@ -15,8 +15,6 @@ from .. import __version__
 if TYPE_CHECKING:
     from .run import Augmentation
 
-__all__ = ["CARD_FILE", "make_augmentation_card"]
-
 CARD_FILE = "README.md"
 
 

@@ -15,8 +15,6 @@ from ..generation.paraphraser import Paraphraser
 from ..released import RELEASED
 from .outcomes import ADDED, RowParaphraser, check_columns, make_rows
 
-__all__ = ["augment"]
-
 
 def augment(
     dataset: datasets.Dataset,

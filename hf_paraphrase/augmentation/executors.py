@@ -24,8 +24,6 @@ from tqdm.auto import tqdm
 from ..errors import InputError
 from ..progress import is_watched
 
-__all__ = ["EXECUTORS", "AugmentationError", "ProcessExecutor", "make_executor"]
-
 # Log lines of a task that is not the first of its machine go to its file alone.
 QUIET = 1
 

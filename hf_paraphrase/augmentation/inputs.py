@@ -23,8 +23,6 @@ from ..datasets.hub_or_files import is_hub_or_files, read_splits
 from ..errors import InputError
 from .outcomes import check_columns
 
-__all__ = ["SOURCE_ID", "Source", "digest", "open_source", "write_rows"]
-
 SOURCE_ID = "source_id"
 
 

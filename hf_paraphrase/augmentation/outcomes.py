@@ -15,8 +15,6 @@ from ..errors import InputError
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 
-__all__ = ["ADDED", "Outcome", "RowParaphraser", "check_columns", "count_outcome", "make_rows"]
-
 # Columns added to each row.
 ADDED = {
     "source_id": pa.string(),

@@ -42,8 +42,6 @@ from .steps import (
     write_in_folder,
 )
 
-__all__ = ["Augmentation", "find_state", "run_augmentation"]
-
 HUB = "hf://datasets/"
 STATE, SETTINGS_FILE, ROWS_FILE = ".augment", "settings.json", "rows.parquet"
 

@@ -26,12 +26,8 @@ from ..common.files import publish
 from ..common.hub_access import retry
 from ..common.text_tables import ROWS_AT_ONCE
 from ..generation.paraphraser import Paraphraser
-from ..retrieval import ParaphraseRetriever
 from .inputs import SOURCE_ID
 from .outcomes import ADDED, RowParaphraser, count_outcome, make_rows
-
-__all__ = ["COUNTS", "MineStep", "ParaphraseStep", "RowReader", "ShardWriter", "clean_up", "name_shard", "read_counts"]
-__all__ += ["whole_in_folder", "write_in_folder"]
 
 # Where a document's metadata has what became of it, and the footer of a shard what became of all of its rows.
 OUTCOME, COUNTS = "outcome", b"augmentation"
@@ -108,57 +104,6 @@ class ParaphraseStep(PipelineStep):
                 yield document
 
 
-class MineStep(PipelineStep):
-    """Finds the nearest neighbours of documents; they are in each document's metadata, under `neighbors`, nearest
-    first.
-
-    They are dicts of `source` and `target`, a pair of the retriever's memory, and `score`, how like the text the
-    source is. Pairs that contain the document's own text are skipped. A process loads the retriever once, for all
-    of its tasks.
-
-    Args:
-        retriever: The folder or Hub repository of a `ParaphraseRetriever`; or, in a process that runs all tasks
-            itself, a retriever. To mine texts, it is one of pairs of a text and itself.
-        k: Neighbours of each document, at most.
-        min_score: Minimum score.
-        max_score: Maximum score; excludes near copies.
-        trust_remote_code: Let the retriever's encoder run its own code.
-    """
-
-    name = "Neighbours"
-    type = "MINER"
-
-    def __init__(
-        self,
-        retriever: str | os.PathLike | ParaphraseRetriever,
-        k: int = 10,
-        min_score: float = 0.8,
-        max_score: float = 1.0,
-        trust_remote_code: bool = False,
-    ):
-        super().__init__()
-        self.trust_remote_code = trust_remote_code
-        self.retriever, self.k, self.min_score, self.max_score = retriever, k, min_score, max_score
-
-    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        """Yield the documents, in order; a blank one has no neighbours."""
-        retriever = self.retriever
-        if not isinstance(retriever, ParaphraseRetriever):
-            retriever = load_retriever_once(str(retriever), self.trust_remote_code)
-        for documents in _groups(data, ROWS_AT_ONCE):
-            worded = [document.text for document in documents if document.text.strip()]
-            with self.track_time("batch"):
-                found = iter(retriever.retrieve(worded, self.k, exclude_sentences=[[text] for text in worded]))
-            for document in documents:
-                pairs = next(found) if document.text.strip() else []
-                # An encoder's arithmetic may make a little more than 1 of equal vectors.
-                pairs = [pair for pair in pairs if self.min_score <= min(pair.score, 1.0) <= self.max_score]
-                names = ("source", "target", "score")
-                document.metadata["neighbors"] = [{name: getattr(pair, name) for name in names} for pair in pairs]
-                self.stat_update("neighbors", value=len(pairs))
-                yield document
-
-
 class ShardWriter(PipelineStep):
     """Writes the results of a task's documents to a Parquet file, atomically.
 
@@ -211,12 +156,6 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 def load_once(model: str, trust_remote_code: bool, **loading: Any) -> Paraphraser:
     """Load a paraphraser, once in a process."""
     return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
-
-
-@cache
-def load_retriever_once(path: str, trust_remote_code: bool) -> ParaphraseRetriever:
-    """Load a retriever, once in a process; its encoder to the GPU of the process."""
-    return ParaphraseRetriever.from_pretrained(path, device=find_device(), trust_remote_code=trust_remote_code)
 
 
 def find_device() -> str:

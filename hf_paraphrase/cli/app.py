@@ -21,8 +21,6 @@ from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, se
 from .terminal import echo, print_logs_safely
 from .verbs import make_app
 
-__all__ = ["app", "main"]
-
 # What knows no `InputError` and refuses input by a ValueError: code that travels with checkpoints, and `generate()`.
 FOREIGN_CHECKS = ("hf_paraphrase.models.", "transformers.generation.")
 # Of typer's exceptions for a command line that cannot be read; it exports the subclass alone.

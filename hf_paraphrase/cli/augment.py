@@ -13,26 +13,19 @@ from ..common.fields import option
 from ..errors import InputError
 from ..installation import require
 from ..released import RELEASED
-from .options import PassingOptions, WriterOptions, max_source_length_option, pairs_option, split_names
+from .options import CandidateOptions, PassingOptions, WriterOptions, pairs_option, split_names
 from .terminal import echo
 from .train import parse_overrides
-from .verbs import Verb, verb
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ..augmentation.run import Augmentation
 
-__all__ = ["Augment", "Distill"]
 
-
-class RowOptions(Verb):
+class RowOptions(CandidateOptions):
     """Further arguments of a `Paraphraser`'s call."""
 
-    decoding: str | None = option("Decoding method: beam, diverse_beam, dips, sample or noise.", None)
-    num_candidates: int | None = option("Candidates per text.", None, least=1)
     max_new_tokens: int | None = option("Maximum length of a candidate, in tokens.", None, least=1)
-    seed: int | None = option("Random seed; rows are independent of each other.", None)
-    batch_size: int = option("Batch size, in rows.", 16, least=1)
-    max_source_length: int | None = max_source_length_option()
 
 
 class AugmentationOptions(WriterOptions, PassingOptions, RowOptions):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..common.fields import option
 from ..common.files import write_text
 from ..errors import InputError
 from ..installation import require
-from ..papers import PAPERS
-from .corpus import Corpus, Files, SplitOptions, choose_corpus, files_option, find_training_config
+from ..papers.table import list_tables, load_table
+from .corpus import Corpus, Files, SplitOptions, files_option, find_training_config
 from .options import ChoiceOptions, IntervalOptions, MetricOptions, metrics_option, pairs_option
 from .terminal import echo
 from .verbs import Verb, verb
@@ -24,13 +23,9 @@ if TYPE_CHECKING:
 
     from ..evaluation.comparison import System
     from ..evaluation.results import Results
-    from ..training.recipe import Recipe
-    from ..training.tasks.language_model import LanguageModelConfig
 
-__all__ = ["Compare", "Reproduce"]
-
-TABLES = {table.name: table for paper in PAPERS for table in paper.tables}
 OPEN_TEXT = "open-text"  # no paper's
+TABLES = (*list_tables(), OPEN_TEXT)
 # Beside this package, in a checkout.
 CARDS = Path(__file__).parents[2] / "model_cards"
 
@@ -46,14 +41,8 @@ class ComparisonOptions(MetricOptions, ChoiceOptions):
     encoder: str | None = option("Judge of adequacy, a model of sentence-transformers: compares ways to choose.", None)
 
 
-class RecipeOptions(Verb):
-    """What only recipes are compared by."""
-
-    seeds: list[int] = option("Seed of a run of every recipe; repeatable.", factory=list)
-
-
 @verb("compare")
-class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
+class Compare(ComparisonOptions, IntervalOptions, SplitOptions):
     """Compare models on one split, with significance tests.
 
     \b
@@ -65,8 +54,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         --dataset quora --dataset-name clean --data-dir data/quora --encoder sentence-transformers/all-MiniLM-L6-v2 \\
         --set min_novelty=0.2 --output-dir runs/choices
     hf-paraphrase compare standard=runs/standard hierarchical=runs/hierarchical --output-dir runs/reconstruction
-    hf-paraphrase compare sarah-lm-gutenberg-small gru-lm-gutenberg-small \\
-        --data-dir data/gutenberg --output-dir runs/comparison --set max_steps=1200 --seeds 1 --seeds 2
 
     A system is NAME=PATH, optionally with its own options, which override the common ones: arguments of
     `evaluate_paraphraser` or `generate`, such as `NAME=PATH,num_beams=10,select=jaccard`. All systems are of one kind.
@@ -78,17 +65,16 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
 
     With --encoder, the judge of adequacy, the table shows what choosing among candidates is worth: first beam,
     Paraphraser and Parrot's rules, scored on the rows for which every way has a paraphrase, in `choices.*`.
-    Autoencoders are drawn by the length of their documents. A language model may be a recipe, which is trained first;
-    `comparison.png` charts the scores of all, as figure 3.2 of Traynor 2018 does.
+    Autoencoders are drawn by the length of their documents.
     """
 
-    sections = {"paraphraser": ComparisonOptions, "recipe": RecipeOptions}
+    sections = {"paraphraser": ComparisonOptions}
 
-    systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]|RECIPE")
+    systems: list[str] = option("What to compare.", positional=True, metavar="NAME=PATH[,OPTION=VALUE…]")
     output_dir: Path = option("Where the evaluations and the table go.")
     batch_size: int | None = option("Batch size, in rows.", None, least=1)
     override: dict[str, Any] = pairs_option(
-        "An option for all systems; with --encoder an argument of Paraphraser; a field of all recipes; repeatable.",
+        "An option for all systems; with --encoder an argument of Paraphraser; repeatable.",
         flag="--set",
         metavar="OPTION=VALUE",
     )
@@ -99,12 +85,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         from ..evaluation.comparison import parse_system
         from ..evaluation.kinds import find_kind
 
-        recipes = [text for text in self.systems if "=" not in text]
-        if recipes:
-            if len(recipes) < len(self.systems):
-                raise InputError(f"{recipes[0]} is not NAME=PATH, and recipes are compared with recipes alone")
-            self.refuse_options_of_others("recipe", recipes[0])
-            return self._compare_recipes(recipes)
         systems = [parse_system(text) for text in self.systems]
         kinds = {
             find_kind(one.path, find_training_config(one.path), self.trust_remote_code): one.name for one in systems
@@ -116,9 +96,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         }
         if others or kind not in compare:
             found = ", ".join(f"{name}: {kind}" for kind, name in kinds.items())
-            raise InputError(
-                f"compare takes paraphrasers alone, or autoencoders, or recipes of language models; {found}"
-            )
+            raise InputError(f"compare takes paraphrasers alone, or autoencoders; {found}")
         self.refuse_options_of_others(kind, systems[0].name)
         return compare[kind](systems)
 
@@ -127,7 +105,7 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
 
         if isinstance(results, list):
             echo("\n".join(FORMATS[one.kind](one) for one in results))
-        elif results.against is not None:  # language models are told of one by one, as they are trained
+        else:
             echo(self._format(results), nl=False)
 
     def _format(self, results: Results) -> str:
@@ -188,56 +166,6 @@ class Compare(RecipeOptions, ComparisonOptions, IntervalOptions, SplitOptions):
         plot_reconstruction(results, self.output_dir / "reconstruction.png")
         return list(results.values())
 
-    def _compare_recipes(self, names: list[str]) -> Results:
-        require("matplotlib", "plots", "comparing language models")
-        if self.sample_seed is not None:
-            raise InputError("--sample-seed: the examples of a language model are evenly spaced")
-        from ..evaluation.language_models import plot_architectures
-        from ..evaluation.results import Results
-        from ..training.recipe import load_recipe
-
-        chosen = [choose_corpus(load_recipe(name).override(self.override), self) for name in names]
-        for recipe, _ in chosen:
-            if recipe.training.task != "language_model":
-                raise InputError(f"recipe {recipe.name} is of `task: {recipe.training.task}`, not `language_model`")
-        runs = [
-            self._train(recipe.override({"seed": seed}), corpus)
-            for recipe, corpus in chosen
-            for seed in self.seeds or [recipe.training.seed]
-        ]
-        runs.sort(key=lambda one: one.entries[0].scores[0].score)
-        results = Results("comparison", runs[0].data, tuple(one.entries[0] for one in runs))
-        scores: dict[str, list[float]] = {}
-        for entry in results.entries:
-            scores.setdefault(entry.system, []).append(entry.scores[0].score)
-        results.save(self.output_dir / "comparison.json")
-        plot_architectures(scores, self.output_dir / "comparison.png")
-        return results
-
-    def _train(self, recipe: Recipe, corpus: Corpus) -> Results:
-        """Train a language model, unless that is done, and evaluate it."""
-        from ..evaluation.language_models import evaluate_language_model
-        from ..training.loop import train_once
-
-        seed = recipe.training.seed
-        folder = self.output_dir / f"{recipe.name}-seed={seed}"
-        options = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
-        summary = train_once(recipe, folder, options)
-        results = self.call(
-            evaluate_language_model,
-            model=folder,
-            tokenizer=None,
-            dataset=corpus.load(self.split),
-            objective=cast("LanguageModelConfig", recipe.training).objective,
-            output_dir=folder / "evaluation",
-            data=self.describe(corpus),
-        )
-        (entry,) = results.entries
-        echo(f"{recipe.name}, seed {seed}: {entry.scores[0].score:.3f} nits per character")
-        spent = {"seed": seed, **{name: summary[name] for name in ("steps", "train_seconds")}}
-        entry = replace(entry, system=recipe.name, training=spent, environment=results.environment)
-        return replace(results, entries=(entry,))
-
 
 def _parse_seeds(label: str, seeds: str) -> list[int]:
     try:
@@ -286,7 +214,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
 
     sections = {"table of a paper": PaperOptions, "table of free text": OpenTextOptions}
 
-    table: str = option(f"One of: {', '.join([*TABLES, OPEN_TEXT])}.", positional=True)
+    table: str = option(f"One of: {', '.join(TABLES)}.", positional=True)
     output_dir: Path = option("Where trainings, evaluations and the table go.")
     minutes: float | None = option("Core-minutes per training, instead of the settings' own.", None, least=0)
     encoder: str | None = option("Sentence encoder for the cosine of text and output.  [default: no cosine]", None)
@@ -296,8 +224,8 @@ class Reproduce(OpenTextOptions, PaperOptions):
 
     def run(self) -> str:
         """Reproduce, write the table, and return it."""
-        if self.table not in (*TABLES, OPEN_TEXT):
-            raise InputError(f"no table is called {self.table}; there are: {', '.join([*TABLES, OPEN_TEXT])}")
+        if self.table not in TABLES:
+            raise InputError(f"no table is called {self.table}; there are: {', '.join(TABLES)}")
         if self.cards and not CARDS.is_dir():
             raise InputError("--cards writes into the model_cards/ of a checkout, and this is an installed package")
         kind = "table of free text" if self.table == OPEN_TEXT else "table of a paper"
@@ -309,7 +237,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
         from ..reproduction.report import write_reproduction
         from ..reproduction.tables import reproduce
 
-        table = TABLES[self.table]
+        table = load_table(self.table)
         measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
         text = write_reproduction(table, measured, command, self.output_dir)
         if self.cards:

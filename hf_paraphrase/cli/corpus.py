@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from ..training.arguments import TrainingConfig
     from ..training.recipe import Recipe
 
-__all__ = [
-    "ANY_CORPUS",
-    "Corpus",
-    "CorpusOptions",
-    "SplitOptions",
-    "choose_corpus",
-    "find_training_config",
-    "files_option",
-]
-
 SPLITS = ("train", "validation", "test")
 ANY_CORPUS = (
     "Corpus, one of `hf-paraphrase datasets list` (`pairs` is your own); or owner/name of the Hub, a file or a folder "

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ..datasets.statistics import LengthCounts
 
-__all__ = ["DescribeCorpus", "ListCorpora", "Mine", "PreviewCorpus"]
-
 # A longer cell is shortened in `preview`.
 SHOWN = 300
 

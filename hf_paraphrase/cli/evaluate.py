@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..evaluation.results import Results
     from ..metrics.score_table import ScoreRow
 
-__all__ = ["Evaluate", "MakeForms", "ReadForms", "ScoreFiles"]
-
 
 class ParaphraserOptions(SearchOptions, MetricOptions, ChoiceOptions):
     """What only a paraphraser is evaluated by."""

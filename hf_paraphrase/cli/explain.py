@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import torch
     from datasets import Dataset
 
-__all__ = ["DrawHeatMap", "DrawMaps", "ExplainDocuments", "ExplainEdit", "ListExcitingPairs"]
-
 
 @verb("explain edit")
 class ExplainEdit(ModelOptions):
@@ -45,7 +43,7 @@ class ExplainEdit(ModelOptions):
 
     def run(self) -> str:
         from ..analysis import edits, levels
-        from ..generation.engine import load_paraphraser
+        from ..generation.loading import load_paraphraser
         from ..models.layers.portable import can
         from ..models.search.pipeline_checks import load_retriever
 
@@ -188,7 +186,7 @@ class DrawMaps(CorpusOptions, ModelOptions):
         import numpy as np
 
         from ..analysis.maps import nearest
-        from ..generation.engine import load_paraphraser
+        from ..generation.loading import load_paraphraser
         from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 
         check_ability(self.model, "embeds_sentences", self.trust_remote_code)

@@ -13,8 +13,6 @@ from ..released import RELEASED
 from .terminal import echo
 from .verbs import Verb, verb
 
-__all__ = ["DescribeCheckpoint", "DescribeMachine", "Push", "push_trained"]
-
 
 @verb("push")
 class Push(Verb):

@@ -18,30 +18,6 @@ from .verbs import Verb
 if TYPE_CHECKING:
     from ..generation.paraphraser import Paraphraser
 
-__all__ = [
-    "PROMPT_HELP",
-    "TRUST_HELP",
-    "ChoiceOptions",
-    "IntervalOptions",
-    "KeepOptions",
-    "LoadingOptions",
-    "MetricOptions",
-    "ModelOptions",
-    "PassingOptions",
-    "ReadingOptions",
-    "SearchOptions",
-    "WriterOptions",
-    "check_ability",
-    "max_source_length_option",
-    "metrics_option",
-    "pairs_option",
-    "parse_pairs",
-    "read_keep",
-    "read_lines",
-    "split_model",
-    "split_names",
-]
-
 # A path or a Hub repository; sentences have spaces or other punctuation.
 MODEL_NAME = re.compile(r"[\w.~:/\\-]*[\w~/\\-]")
 
@@ -147,9 +123,18 @@ class ReadingOptions(Verb):
     )
 
 
-def max_source_length_option() -> Any:
-    """The option that says how much of a text is read."""
-    return option(
+class CandidateOptions(Verb):
+    """Where candidates come from."""
+
+    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
+        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
+        "sentences]",
+        None,
+    )
+    num_candidates: int | None = option("Candidates per text.", None, least=1)
+    seed: int | None = option("Random seed; texts are independent of each other.  [default: 0]", None)
+    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
+    max_source_length: int | None = option(
         "Tokens of a text to read; the rest is cut.  [default: the model's limit, at most 1024]", None, least=1
     )
 

@@ -21,38 +21,31 @@ from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
 from ..errors import InputError
 from ..released import RELEASED
 from .options import (
+    CandidateOptions,
     KeepOptions,
     LoadingOptions,
     PassingOptions,
     ReadingOptions,
     SearchOptions,
     WriterOptions,
-    max_source_length_option,
     read_keep,
     split_model,
 )
 from .terminal import Lines, check_table, echo, make_printable, open_table, read_texts
-from .verbs import Verb, verb
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ..generation.documents import SentenceChange
     from ..generation.paraphrase_choice import Paraphrase
     from ..generation.paraphrase_table import Paraphrases
 
-__all__ = ["ParaphraseDocument", "ParaphraseTexts"]
-
 COLUMNS = dict.fromkeys(PARAPHRASE_COLUMNS, "double")
 COLUMNS |= {"row": "int64", "source": "string", "rank": "int64", "text": "string"}
 WORD = re.compile(r"\s+|\w+|[^\w\s]")
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 1rem/1.6 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-del {{ background: #ffd7d5; color: #82071e }} ins {{ background: #ccffd8; color: #055d20; text-decoration: none }}
-li {{ margin: 0.5rem 0 }}</style></head>
-<body><h1>{title}</h1><ol>
-{items}
-</ol></body></html>
-"""
+STYLE = """
+body { font: 1rem/1.6 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem } li { margin: 0.5rem 0 }
+del { background: #ffd7d5; color: #82071e } ins { background: #ccffd8; color: #055d20; text-decoration: none }
+""".strip()
 
 
 def read_draw(label: str, value: str) -> float | Literal["uniform"]:
@@ -63,14 +56,13 @@ def read_draw(label: str, value: str) -> float | Literal["uniform"]:
         raise InputError(f"{label} takes a number or uniform, got {value!r}") from error
 
 
-class CallOptions(Verb):
+class CallOptions(CandidateOptions):
     """Further arguments of a `Paraphraser`'s call."""
 
     language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
     adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
     fluency: str | None = option("Causal language model that judges fluency.  [default: the model itself]", None)
-    seed: int | None = option("Random seed.  [default: 0]", None)
     return_rejected: bool = option("Also return rejected candidates, with the reason.", False)
     num_beams: int | None = option("Beam width.  [default: the model's, or more if -n needs it]", None, least=1)
     temperature: float | str | None = option(
@@ -78,17 +70,9 @@ class CallOptions(Verb):
     )
     noise: float | str | None = option("Weight of the noise: a number or uniform.", None, read=read_draw)
     num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
-    num_candidates: int | None = option("Candidates per text.", None, least=1)
     select: str | None = option(
         "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
     )
-    decoding: Literal["beam", "diverse_beam", "dips", "sample", "noise"] | None = option(
-        "Decoding method.  [default: beam for one paraphrase, diverse_beam for more; noise if the model embeds "
-        "sentences]",
-        None,
-    )
-    batch_size: int = option("Batch size; halved when memory runs out.", 16, least=1)
-    max_source_length: int | None = max_source_length_option()
 
 
 @verb("paraphrase")
@@ -285,12 +269,14 @@ def echo_diff(changes: Iterable[SentenceChange]) -> None:
 
 def make_diff_page(title: str, changes: Iterable[SentenceChange]) -> str:
     """Write an HTML page of the rewritten sentences, in which what went is `del` and what came `ins`."""
+    from ..analysis.edits import format_page
+
     forms = {" ": "{}", "-": "<del>{}</del>", "+": "<ins>{}</ins>"}
-    items = [
+    items = "\n".join(
         f'<li value="{change.line}">'
         + "".join(forms[sign].format(escape(text)) for sign, text in _compare(change.before, change.after))
         + "</li>"
         for change in changes
         if change.after is not None
-    ]
-    return PAGE.format(title=escape(title), items="\n".join(items))
+    )
+    return format_page(escape(title), STYLE, f"<h1>{escape(title)}</h1>\n<ol>\n{items}\n</ol>")

@@ -14,8 +14,6 @@ from .options import LoadingOptions, WriterOptions
 from .terminal import echo
 from .verbs import Verb, verb
 
-__all__ = ["MakeSpace", "OpenDemo", "Serve"]
-
 
 @verb("demo")
 class OpenDemo(WriterOptions):

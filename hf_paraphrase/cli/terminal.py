@@ -22,18 +22,6 @@ from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..common.text_tables import TextTable
 from ..errors import InputError
 
-__all__ = [
-    "Lines",
-    "align_columns",
-    "check_table",
-    "echo",
-    "make_printable",
-    "open_table",
-    "print_logs_safely",
-    "read_numbered_texts",
-    "read_texts",
-]
-
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -19,8 +19,6 @@ from .verbs import Verb, VerbCommand, verb
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["DrawCurves", "ListRecipes", "Train", "TrainRetriever", "describe_recipe", "parse_overrides"]
-
 RECIPE_COLUMNS = ("recipe", "paper", "corpus", "what the paper reports, and of which model")
 # A recipe of each task; the first trains in minutes on a corpus that comes with the package.
 TASK_RECIPES = {
@@ -302,8 +300,6 @@ class DrawCurves(Verb):
 
     def run(self) -> None:
         require("matplotlib", "plots", "explain curves")
-        from ..evaluation.language_models import plot_fine_tuning
         from ..training.reporting import plot_learning_curves
 
-        plot = plot_fine_tuning if self.fine_tuning else plot_learning_curves
-        plot({str(run): run for run in self.runs}, self.output)
+        plot_learning_curves({str(run): run for run in self.runs}, self.output, self.fine_tuning)

@@ -15,8 +15,6 @@ from ..common.fields import Options, default_of
 from ..errors import InputError
 from .terminal import echo
 
-__all__ = ["VERBS", "Verb", "VerbCommand", "make_app", "verb"]
-
 # Every verb by the words of its command.
 VERBS: dict[str, type[Verb]] = {}
 

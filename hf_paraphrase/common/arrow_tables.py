@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
-__all__ = ["find_schema", "is_text", "read_tables"]
-
 # pyarrow's errors for values without a common or supported type.
 UNFIT = (pa.ArrowException, OverflowError)
 

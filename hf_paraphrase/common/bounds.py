@@ -9,8 +9,6 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["BOUNDS", "check_bound", "check_generation_sizes", "check_model_sizes", "read_bound"]
-
 # Far above what published models and recipes have, and low enough that nothing below stalls or exhausts a machine.
 BOUNDS = {
     "YAML_DEPTH": 100,

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["is_number", "whole_number"]
-
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
     """Return a whole number of any type, such as NumPy's, as an int; else, or below `least`, raise InputError."""

@@ -8,8 +8,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Docstring", "read_docstring"]
-
 # The headings that end the description; what follows one is indented, or goes on in its line.
 _SECTION = re.compile(r"^(Args|Returns|Raises|Examples|Limits|Source):(?:\n| )", re.MULTILINE)
 _ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)

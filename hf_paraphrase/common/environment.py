@@ -11,8 +11,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["describe_environment", "report_environment"]
-
 PACKAGES = ("hf-paraphrase", "torch", "transformers", "datasets", "tokenizers", "accelerate")
 
 

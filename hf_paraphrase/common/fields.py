@@ -17,8 +17,6 @@ from ..errors import InputError
 from .bounds import check_bound
 from .files import describe_digits
 
-__all__ = ["Options", "check_known", "check_type", "default_of", "option", "parse_scalar", "read_yaml"]
-
 # The bounds of a number: what its field says, whether a value keeps to it, and how errors put it.
 RANGES = {
     "least": (operator.ge, "at least {}"),

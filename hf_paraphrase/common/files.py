@@ -23,32 +23,6 @@ from filelock import FileLock, SoftFileLock, Timeout
 from ..errors import InputError
 from .bounds import check_bound, read_bound
 
-__all__ = [
-    "LOCK_FILE",
-    "bounded_lines",
-    "check_links",
-    "check_unicode",
-    "copy_file",
-    "describe_digits",
-    "ends_lines_in_returns",
-    "locked",
-    "make_once",
-    "open_plain_or_gzipped",
-    "open_text",
-    "parse_json",
-    "publish",
-    "read_json_object",
-    "read_lines",
-    "script_json",
-    "use_writable_folders",
-    "whole_file",
-    "writable_folder",
-    "write_directory",
-    "write_json",
-    "write_lines",
-    "write_text",
-]
-
 logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".run.lock"

@@ -17,17 +17,6 @@ from huggingface_hub.utils import validate_repo_id
 
 from ..errors import InputError
 
-__all__ = [
-    "PushError",
-    "TransportError",
-    "describe_absence",
-    "failing_for_good",
-    "reach_hub",
-    "retry",
-    "retry_request",
-    "use_cache_without_network",
-]
-
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_PROBES = 60.0

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-__all__ = ["PARAPHRASE_COLUMNS", "csv_writer", "quote_formulas", "unquote_formulas"]
-
 # The first columns of `paraphrase --output`, which identify its files.
 PARAPHRASE_COLUMNS = ("row", "source", "rank", "text", "score", "adequacy", "fluency", "novelty")
 # Texts with apostrophes of their own get one more, so that each text has a form of its own.

@@ -27,21 +27,6 @@ from ..errors import InputError
 from .files import bounded_lines, check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
 from .spreadsheet_cells import unquote_formulas
 
-__all__ = [
-    "ENDINGS",
-    "LINE",
-    "ROWS_AT_ONCE",
-    "Reject",
-    "Row",
-    "TextTable",
-    "expand_globs",
-    "find_tables",
-    "parse_cells",
-    "refusing_damage",
-    "split_records",
-    "table_kind",
-]
-
 KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 KINDS |= {".parquet": "parquet", ".txt": "txt"}
 ENDINGS = ", ".join(KINDS)

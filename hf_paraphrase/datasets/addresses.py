@@ -9,8 +9,6 @@ from pathlib import Path
 
 import yaml
 
-__all__ = ["DOWNLOADS", "RELEASES", "HubCopy", "Release", "ReleasedFile", "locate"]
-
 # The environment variable that names another place for all of them: an address or a folder in which each corpus has a
 # folder of its name with the files as they are released, such as mscoco/annotations_trainval2014.zip.
 DOWNLOADS = "HF_PARAPHRASE_DOWNLOADS"

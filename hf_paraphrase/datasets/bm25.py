@@ -12,8 +12,6 @@ from ..installation import require
 if TYPE_CHECKING:
     import bm25s
 
-__all__ = ["index_texts", "require_bm25", "search"]
-
 
 def require_bm25(corpus: str) -> None:
     """Raise InputError, which says what to install, where a corpus cannot be searched."""

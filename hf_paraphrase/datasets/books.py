@@ -10,8 +10,6 @@ from ..errors import InputError
 from .documents import split_of, split_point
 from .running_text import RunningTextBuilder, RunningTextConfig
 
-__all__ = ["BooksBuilder", "BooksConfig"]
-
 
 @dataclass
 class BooksConfig(RunningTextConfig):

@@ -20,8 +20,6 @@ from .addresses import DOWNLOADS, RELEASES, Release
 from .corpus_reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
 from .downloads import download_release
 
-__all__ = ["TEXT", "CorpusBuilder", "CorpusConfig", "ParaphraseBuilder", "seeded_order", "state_of_file"]
-
 TEXT = datasets.Value("string")
 # Larger files are known by size and time of change: reading them through would take longer than finding the cache.
 HASHED_SIZE = 64 << 20

@@ -11,8 +11,6 @@ from .addresses import RELEASES
 from .builder import CorpusBuilder
 from .loading import find_builder, is_published, make_builder
 
-__all__ = ["SECTIONS", "dataset_card", "describe_corpus", "push_to_hub"]
-
 # What a builder's docstring has a paragraph on, and the card a section.
 SECTIONS = ("Source", "Layout", "Columns", "Splits", "Configurations", "Licence", "Citation")
 TOPIC = re.compile(rf"({'|'.join(SECTIONS)}): ")

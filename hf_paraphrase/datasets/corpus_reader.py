@@ -18,8 +18,6 @@ from ..common.files import ends_lines_in_returns, open_plain_or_gzipped
 from ..common.text_tables import TextTable, parse_cells, split_records
 from ..errors import InputError
 
-__all__ = ["BoundedFile", "CorpusReader", "is_text"]
-
 logger = logging.getLogger(__name__)
 
 BLOCK_SIZE = 1 << 20

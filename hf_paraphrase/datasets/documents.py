@@ -17,17 +17,6 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sentences import check_splitter, sentence_splitter
 
-__all__ = [
-    "UNKNOWN",
-    "DocumentBuilder",
-    "DocumentConfig",
-    "most_frequent",
-    "split_of",
-    "split_point",
-    "tokenize",
-    "write_words",
-]
-
 UNKNOWN = "<unk>"
 # The words of the package's word tokenizer; corpora that come with unknown words keep them.
 LETTERS = rf"(?:{UNKNOWN}|\w+(?:['’]\w+)*)"

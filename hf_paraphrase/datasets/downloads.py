@@ -19,8 +19,6 @@ from ..common.files import write_directory
 from ..errors import InputError
 from .addresses import Release, ReleasedFile, locate
 
-__all__ = ["download_release"]
-
 logger = logging.getLogger(__name__)
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")

@@ -19,8 +19,6 @@ from .pair_filter import ComparedSentence, PairFilter
 from .sampling import cut, divide_linked, held_out_sizes
 from .table_files import SPLITS, check_splits
 
-__all__ = ["GroupsBuilder", "GroupsConfig"]
-
 logger = logging.getLogger(__name__)
 
 LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")

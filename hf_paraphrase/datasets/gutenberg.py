@@ -14,8 +14,6 @@ from .gutenberg_book import fingerprints, group_overlapping, read_book
 from .running_text import RunningTextBuilder, RunningTextConfig
 from .sentences import check_splitter, sentence_splitter
 
-__all__ = ["GutenbergBuilder", "GutenbergConfig"]
-
 
 @dataclass
 class GutenbergConfig(RunningTextConfig):

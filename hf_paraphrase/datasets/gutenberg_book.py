@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from ..errors import InputError
 
-__all__ = ["Book", "fingerprints", "group_overlapping", "read_book"]
-
 LARGEST_BOOK = 64 << 20
 LINE_END = re.compile(r"\r+\n?")
 BLANK_LINE = re.compile(r"\n[ \t]*\n")

@@ -7,8 +7,6 @@ from pathlib import Path
 from .corpus_reader import CorpusReader
 from .documents import DocumentBuilder, DocumentConfig
 
-__all__ = ["HotelReviewsBuilder"]
-
 TAG = re.compile(r"<(?P<name>[A-Za-z][\w .]*)>(?P<value>.*)", re.DOTALL)
 # Page text that the crawler included, after truncated reviews and next to photos.
 RESIDUE = re.compile(r"(?:showReview\(\d+, *'full'\);|More photos)\s*$")

@@ -20,8 +20,6 @@ from ..errors import InputError
 from .sampling import divide_linked, held_out_sizes
 from .table_files import as_strings, read_table_files, split_files
 
-__all__ = ["is_hub_or_files", "load_hub_or_files", "read_splits"]
-
 logger = logging.getLogger(__name__)
 
 Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict

@@ -19,8 +19,6 @@ from .builder import CorpusBuilder
 from .hub_or_files import is_hub_or_files, load_hub_or_files
 from .table_files import as_data_files, split_files
 
-__all__ = ["find_builder", "is_published", "list_datasets", "load_dataset", "make_builder", "no_progress_bars"]
-
 DataFiles = str | os.PathLike | Sequence[str | os.PathLike] | Mapping[str, Any]
 
 

@@ -13,8 +13,6 @@ from typing import Any
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 
-__all__ = ["MscocoBuilder", "MscocoConfig", "rank_by_agreement"]
-
 logger = logging.getLogger(__name__)
 
 TRAIN_FILE, VALIDATION_FILE = "captions_train2014.json", "captions_val2014.json"

@@ -5,8 +5,6 @@ from typing import Any
 
 from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
 
-__all__ = ["MsrpBuilder", "MsrpConfig"]
-
 TRAIN_FILE, TEST_FILE = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 COLUMNS = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
 

@@ -9,8 +9,6 @@ from functools import cached_property
 
 from .sentences import TITLES
 
-__all__ = ["PairFilter", "ComparedSentence", "word_overlap"]
-
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")

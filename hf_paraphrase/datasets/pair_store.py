@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-__all__ = ["PairStore", "TextIndex", "hash_texts"]
-
 SCHEMA = pa.schema({"key": pa.uint64(), "source": pa.string(), "target": pa.string()})
 # Buckets are files that are open at once, and the share of the pairs that is in memory at once.
 BUCKET_BITS = 7

@@ -15,8 +15,6 @@ from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut
 from .table_files import SPLITS, check_splits
 
-__all__ = ["PairsBuilder", "PairsConfig"]
-
 ROWS_AT_ONCE = 10_000
 
 

@@ -11,8 +11,6 @@ from .addresses import RELEASES, Release, ReleasedFile
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
-__all__ = ["PpdbBuilder", "PpdbConfig"]
-
 SIZES = ("s", "m", "l", "xl", "xxl", "xxxl")
 PARTS = ("lexical", "phrasal", "all")
 COLUMNS = ("LHS", "phrase", "paraphrase", "features", "alignment", "entailment")

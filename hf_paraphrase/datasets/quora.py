@@ -10,8 +10,6 @@ from .bm25 import index_texts, require_bm25, search
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
-__all__ = ["QuoraBuilder", "QuoraConfig"]
-
 FILE = "quora_duplicate_questions.tsv"
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
 

@@ -10,8 +10,6 @@ import datasets
 
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 
-__all__ = ["RunningTextBuilder", "RunningTextConfig", "fit_sentences", "sentence_pairs", "split_at_commas", "words_of"]
-
 MAX_CHARACTERS, MAX_WORDS, FOLLOWING = 20, 30, 2
 
 # A comma of the sentence, not one inside a number such as 1,000.

@@ -20,8 +20,6 @@ from .corpus_reader import CorpusReader
 from .pair_store import PairStore, hash_texts
 from .sampling import held_out_sizes
 
-__all__ = ["SampledPairsBuilder", "SampledPairsConfig"]
-
 # A source and some of its targets.
 Group = tuple[str, list[str]]
 

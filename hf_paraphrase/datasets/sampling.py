@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 from .builder import seeded_order
 
-__all__ = ["cut", "deal", "divide_linked", "held_out_sizes", "linked_groups", "pair_key"]
-
 Item = TypeVar("Item")
 
 

@@ -12,8 +12,6 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
 
-__all__ = ["LI2018_FILES", "Pair", "SentencePairsBuilder", "SentencePairsConfig", "is_paraphrase"]
-
 logger = logging.getLogger(__name__)
 
 # Two sentences and their label.

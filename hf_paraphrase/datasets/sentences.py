@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from ..errors import InputError
 from ..installation import require
 
-__all__ = ["SPLITTERS", "check_splitter", "is_abbreviated", "sentence_splitter", "split_by_rules"]
-
 SPLITTERS = ("rules", "punkt")
 
 

@@ -11,8 +11,6 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut
 
-__all__ = ["SnliBuilder"]
-
 logger = logging.getLogger(__name__)
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from ..pictures import add_legend, in_style, new_figure, save_figure
 
-__all__ = ["LengthCounts", "count_lengths", "describe_lengths", "plot_lengths"]
-
 # How many texts have how many words.
 LengthCounts = Counter[int]
 

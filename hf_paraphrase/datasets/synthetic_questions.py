@@ -14,8 +14,6 @@ import yaml
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
-__all__ = ["SyntheticQuestionsBuilder", "SyntheticQuestionsConfig"]
-
 Choose = Callable[[Sequence[str]], str]
 # A frame and the word in each of its fields.
 Meaning = tuple[str, dict[str, str]]

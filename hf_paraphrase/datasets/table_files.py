@@ -20,8 +20,6 @@ from ..common.text_tables import TextTable, expand_globs, find_tables, table_kin
 from ..errors import InputError
 from .builder import CorpusBuilder, CorpusConfig, state_of_file
 
-__all__ = ["SPLITS", "as_data_files", "as_strings", "check_splits", "read_table_files", "split_files"]
-
 logger = logging.getLogger(__name__)
 
 Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict

@@ -8,8 +8,6 @@ from typing import Any
 from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
-__all__ = ["TwitterUrlBuilder", "TwitterUrlConfig"]
-
 TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
 # Some lines of the release have one more, empty column before the address.
 COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")

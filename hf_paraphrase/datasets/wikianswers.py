@@ -12,8 +12,6 @@ from .corpus_reader import CorpusReader
 from .pair_store import PairStore, TextIndex, hash_texts
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
-__all__ = ["WikianswersBuilder", "WikianswersConfig"]
-
 logger = logging.getLogger(__name__)
 
 PAIRS_FILE, QUESTIONS_FILE = "word_alignments.txt", "questions.txt"

@@ -8,8 +8,6 @@ from pathlib import Path
 from .corpus_reader import CorpusReader
 from .documents import DocumentBuilder, DocumentConfig
 
-__all__ = ["WikipediaParagraphsBuilder", "WikipediaParagraphsConfig"]
-
 HEADING = re.compile(r"\s*(?P<level>=(?: ?=)*) .* (?P=level)\s*$")
 # WikiText sets apart what stands inside words and numbers (`co @-@ star`, `1 @,@ 000`), and endings (`dog 's`).
 INSIDE = re.compile(r" @([-.,])@ ")

@@ -10,8 +10,6 @@ from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut
 
-__all__ = ["WikiqaBuilder", "WikiqaConfig"]
-
 FILES = {"train": "WikiQA-train.tsv", "validation": "WikiQA-dev.tsv", "test": "WikiQA-test.tsv"}
 COLUMNS = ("QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label")
 # A question, its candidate sentences, and which of them answer it (1) or do not (0).

@@ -20,8 +20,6 @@ from .sampling import cut
 if TYPE_CHECKING:
     import bm25s
 
-__all__ = ["YahooAnswersBuilder", "YahooAnswersConfig"]
-
 COLUMNS = ("question", "best answer")
 # The answers hold the line breaks of the site.
 MARKUP = re.compile(r"<br ?/?>")

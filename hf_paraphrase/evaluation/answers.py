@@ -15,8 +15,6 @@ from ..generation.language_model_writer import LanguageModelWriter
 from ..generation.writers import Ask, write
 from .results import Decoding
 
-__all__ = ["load_answerer", "perplexity_of_answers", "write_answers"]
-
 
 def load_answerer(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: str | os.PathLike | None

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
-from ..generation.engine import generate_several, load_paraphraser
 from ..generation.paraphrase_choice import Choice
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.protected_text import find_change, find_kept, split_into_words
 from ..generation.selection import score_by_embedding
-from ..generation.writers import ignores_case
+from ..generation.writers import Ask, ModelWriter, write
 from ..installation import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
-from ..models.search.pipeline_checks import find_pairs
-from ..models.text.unknown_words import can_replace_unknown
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_commit, describe_data, describe_model, format_table
 from .scoring import Scoring
-
-__all__ = ["ScoredRows", "compare_choices", "format_choices"]
 
 METRICS = ("bleu", "ibleu", "pinc")
 COLUMNS = {
@@ -52,31 +47,6 @@ PARROT_ADEQUACY = 0.8
 OF_THE_CHOICE = {field.name for field in fields(Choice)} | {"adequacy", "encoder", "matcher", "fluency"}
 
 Write = Callable[[list[str]], list[str | None]]
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A model and its name."""
-
-    name: str
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-
-    @property
-    def ignores_case(self) -> bool:
-        return ignores_case(self.tokenizer)
-
-    def find_unknown(self, text: str) -> list[str]:
-        """The words of a text that the vocabulary lacks, without those that have digits: these count as numbers.
-
-        Slow tokenizers have no offsets, and those of this package spell every word.
-        """
-        if not self.tokenizer.is_fast:
-            return []
-        (encoding,) = self.tokenizer([text]).encodings
-        tokens = zip(encoding.ids, encoding.offsets, strict=True)
-        words = [text[slice(*place)] for token, place in tokens if token == self.tokenizer.unk_token_id]
-        return [word.casefold() for word in words if word.isalpha()]
 
 
 def compare_choices(
@@ -128,17 +98,23 @@ def compare_choices(
     named = "references" if "references" in dataset.column_names else "target"
     sources, references = check_texts(dataset["source"], dataset[named])
     judge = load_encoder(encoder, trust_remote_code=trust_remote_code)
-    loaded = [_Model(name, *load_paraphraser(path, None, trust_remote_code)) for name, path in models.items()]
-    unknown = [sorted({word for model in loaded for word in model.find_unknown(text)}) for text in sources]
+    loaded = {
+        name: Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code) for name, path in models.items()
+    }
+    unknown = [
+        sorted({word for model in loaded.values() for word in find_unknown_words(model.tokenizer, text)})
+        for text in sources
+    ]
     environment: dict[str, Any] = {"seed": seed, "n_samples": n_samples, "n_trials": n_trials}
     environment |= {"batch_size": batch_size, "encoder": getattr(judge, "name", None) or "a function"}
-    environment |= describe_environment(loaded[0].model.device)
+    first = next(iter(loaded.values()))
+    environment |= describe_environment(first.model.device)
 
     answers: dict[str, list[str | None]] = {COPIED: list(sources)}
-    owners = {COPIED: loaded[0]}
-    for model in loaded:
-        for way, write in _ways(model, judge, num_beams, batch_size, options or {}, trust_remote_code):
-            answers[f"{model.name}: {way}"], owners[f"{model.name}: {way}"] = write(sources), model
+    owners = {COPIED: first}
+    for name, model in loaded.items():
+        for way, answer in _ways(model, judge, num_beams, batch_size, options or {}):
+            answers[f"{name}: {way}"], owners[f"{name}: {way}"] = answer(sources), model
     output_dir.mkdir(parents=True, exist_ok=True)
     names, lines = ("source", "references", *answers), zip(sources, references, *answers.values(), strict=True)
     write_lines(output_dir / "choices.jsonl", (dict(zip(names, values, strict=True)) for values in lines))
@@ -154,7 +130,7 @@ def compare_choices(
     for name, texts in answers.items():
         chosen = [str(texts[row]) for row in rows]
         cosines = [cosine for (cosine,) in score_by_embedding(scored.sources, [[text] for text in chosen], judge)]
-        statistics[name] = scored.collect(chosen, owners[name].ignores_case, cosines, scoring)
+        statistics[name] = scored.collect(chosen, owners[name].writer.ignores_case, cosines, scoring)
     against = list(answers)[1]
     entries = [
         Entry(COPIED, "baseline", scoring.measure(statistics[COPIED], statistics[against])),
@@ -162,7 +138,7 @@ def compare_choices(
             replace(
                 describe_model(model.model, scoring.measure(statistics[name], statistics[against])),
                 system=name,
-                counts=_count(sources, answers[name], model.ignores_case),
+                counts=_count(sources, answers[name], model.writer.ignores_case),
             )
             for name, model in list(owners.items())[1:]
         ),
@@ -208,28 +184,9 @@ def _format_shares(entry: Entry, rows: int) -> tuple[str, str]:
 
 
 def _ways(
-    model: _Model,
-    judge: SentenceEncoder,
-    num_beams: int,
-    batch_size: int,
-    options: Mapping[str, Any],
-    trust_remote_code: bool,
+    paraphraser: Paraphraser, judge: SentenceEncoder, num_beams: int, batch_size: int, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Write]]:
     """The ways of coming by a paraphrase with a model, each a function of the texts."""
-    paraphraser = Paraphraser(model.model, model.tokenizer, trust_remote_code=trust_remote_code)
-
-    def search(texts: list[str], **how: Any) -> list[str | None]:
-        shared: dict[str, Any] = {"batch_size": batch_size, "num_beams": num_beams}
-        shared["restore_surface"] = model.ignores_case
-        pairs = None
-        if paraphraser.retriever:
-            pairs = [group[0] for group in find_pairs(paraphraser.retriever, texts, 1)]
-        written = generate_several(model.model, model.tokenizer, texts, 1, pairs=pairs, **shared, **how)
-        return [group[0] for group in written]
-
-    def choose(texts: list[str]) -> list[str | None]:
-        found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=batch_size, **options))
-        return [group[0].text if group else None for group in found]
 
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
         pool: dict[str, Any] = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES}
@@ -239,11 +196,45 @@ def _ways(
         found = cast(ParaphrasedTexts, asked)
         return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
-    yield "first beam", search
-    if can_replace_unknown(model.model, model.tokenizer):
-        yield "first beam, unknown words replaced", partial(search, replace_unknown=True)
-    yield "Paraphraser", choose
+    search = partial(search_first, paraphraser.writer, num_beams=num_beams, batch_size=batch_size)
+    yield "first beam", partial(search, replace_unknown=False)
+    if paraphraser.writer.replaces_unknown:
+        yield "first beam, unknown words replaced", search
+    yield "Paraphraser", partial(choose_first, paraphraser, batch_size=batch_size, **options)
     yield "Parrot's rules", choose_as_parrot
+
+
+def search_first(
+    writer: ModelWriter, texts: Sequence[str], num_beams: int, batch_size: int, **generate_kwargs: Any
+) -> list[str | None]:
+    """The likeliest output for each text, by the nearest pair where the model edits by one."""
+    ask = Ask(
+        decoding="beam",
+        num_candidates=1,
+        num_neighbors=None if writer.retriever is None else 1,
+        batch_size=batch_size,
+        generate_kwargs={"num_beams": num_beams, **generate_kwargs},
+    )
+    return [group[0].text if group else None for group in write(writer, texts, ask)]
+
+
+def choose_first(paraphraser: Paraphraser, texts: list[str], batch_size: int, **options: Any) -> list[str | None]:
+    """A `Paraphraser`'s choice for each text, if it has one."""
+    found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=batch_size, **options))
+    return [group[0].text if group else None for group in found]
+
+
+def find_unknown_words(tokenizer: PreTrainedTokenizerBase, text: str) -> list[str]:
+    """The words of a text that a vocabulary lacks, without those that have digits: these count as numbers.
+
+    Slow tokenizers have no offsets, and those of this package spell every word.
+    """
+    if not tokenizer.is_fast:
+        return []
+    (encoding,) = tokenizer([text]).encodings
+    tokens = zip(encoding.ids, encoding.offsets, strict=True)
+    words = [text[slice(*place)] for token, place in tokens if token == tokenizer.unk_token_id]
+    return [word.casefold() for word in words if word.isalpha()]
 
 
 def _choose_distant(text: str, candidates: list[Paraphrase]) -> str | None:

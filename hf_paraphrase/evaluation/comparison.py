@@ -23,8 +23,6 @@ from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers
 from .scoring import Scoring, score_without_interval
 
-__all__ = ["METRICS", "System", "compare_paraphrasers", "evaluate_once", "parse_system"]
-
 METRICS = ("rouge", "bleu", "meteor", "pinc")
 
 

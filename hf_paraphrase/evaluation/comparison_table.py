@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.significance import holm
 from ..pictures import curve_style, in_style, new_figure, save_figure
-from .results import Entry, Results, Score, format_table
-
-__all__ = [
-    "correct_p_values",
-    "format_comparison_as_csv",
-    "format_comparison_as_markdown",
-    "format_with_interval",
-    "plot_quality_against_diversity",
-]
+from .results import Entry, Results, Score, format_table, join_distinct
 
 # The columns of Table 2 of Kazemnejad et al. 2020, in order, and PINC; other metrics follow.
 SCORES = {
@@ -67,9 +59,9 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
                 else []
             ),
             "",
-            f"Evaluated on {_join(entry.environment['device'] for entry in models)}, commit "
-            f"{_join((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "
-            f"{_join(entry.environment['date'][:10] for entry in models)}:",
+            f"Evaluated on {join_distinct(entry.environment['device'] for entry in models)}, commit "
+            f"{join_distinct((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "
+            f"{join_distinct(entry.environment['date'][:10] for entry in models)}:",
             "",
             *(f"    {line}" for line in command.splitlines()),
             "",
@@ -192,14 +184,10 @@ def format_with_interval(score: Score | None, p_value: float) -> str:
         return "-"
     if score.margin is None:
         return f"{score.score:.2f}"
-    return f"{score.score:.1f} ± {score.margin:.1f}{'*' * (p_value < SIGNIFICANT)}"
+    return score.format(1) + "*" * (p_value < SIGNIFICANT)
 
 
 def _error(score: Score) -> list[list[float]]:
     """What `errorbar` takes: how far the interval reaches below and above."""
     low, high = score.interval or (score.score, score.score)
     return [[max(0.0, score.score - low)], [max(0.0, high - score.score)]]
-
-
-def _join(values: Iterable[object]) -> str:
-    return ", ".join(dict.fromkeys(str(value) for value in values))

@@ -40,8 +40,6 @@ from .results import (
 )
 from .scoring import Scoring, load_given, save_results
 
-__all__ = ["evaluate_autoencoder", "format_document_results", "plot_reconstruction"]
-
 # Those of Table 3 of Li et al. 2015, and the third ROUGE of section 4.3.
 SCORES = ("bleu_4", "rouge1_recall", "rouge2_recall", "rougeW_recall", "coherence")
 # How `<unk>` is scored: BLEU would make three words of it, and ROUGE reads letters only.

@@ -14,8 +14,6 @@ from .matches import evaluate_matcher, format_matching_results
 from .paraphrases import evaluate_paraphraser, format_results
 from .results import Results
 
-__all__ = ["EVALUATORS", "FORMATS", "find_kind"]
-
 # What evaluates a model, by its kind.
 EVALUATORS: dict[str, Callable[..., Results]] = {
     "paraphraser": evaluate_paraphraser,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,14 +20,10 @@ from ..metrics.nits_per_character.scoring import nits_per_character
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..models.layers.precision import at_least_single
-from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, wrap
 from ..training.batching import PairCollator
-from ..training.reporting import evaluations_of
 from ..training.tasks.language_model import encode_documents
 from .results import Results, describe_data, describe_model
 from .scoring import Scoring, load_given, save_results
-
-__all__ = ["evaluate_language_model", "plot_architectures", "plot_fine_tuning"]
 
 
 @torch.inference_mode()
@@ -101,48 +97,3 @@ def read_language_model_statistics(file: Path) -> dict[str, SufficientStatistics
     """The statistics of the scores that `evaluate_language_model` computed, from the file of losses that it wrote."""
     rows = read_lines(file)
     return nits_per_character([row["loss"] for row in rows], [row["characters"] for row in rows]).statistics
-
-
-@in_style
-def plot_architectures(results: Mapping[str, Sequence[float]], path: str | os.PathLike) -> None:
-    """Draw nits per character of several architectures as PNG, a dot a run, the best mean first (Traynor 2018, figure
-    3.2)."""
-    # Names are beside their rows: rotated ones under columns take half the figure and are hard to read.
-    figure = new_figure(7, 1.2 + 0.4 * len(results))
-    axes = figure.subplots()
-    axes.grid(True)
-    names = sorted(results, key=lambda name: sum(results[name]) / len(results[name]))
-    for place, name in enumerate(names):
-        axes.plot(results[name], [place] * len(results[name]), "o", color="C0")
-    axes.set_yticks(range(len(names)), [wrap(name, 40) for name in names], parse_math=False)
-    axes.set(xlabel="test set, nits per character", ylim=(len(names) - 0.5, -0.5))
-    save_figure(figure, path)
-
-
-@in_style
-def plot_fine_tuning(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
-    """Draw validation over epochs on the target set and, where it was measured, on the general one (figures 3.3, 3.4).
-
-    Args:
-        runs: Name of each curve, and the output folder of its run (finished or not) or its training summary.
-        path: The PNG file to write.
-
-    Raises:
-        FileNotFoundError: A folder holds no `log_history.jsonl`.
-        InputError: A run never validated.
-    """
-    figure = new_figure()
-    axes = figure.subplots()
-    lines = []
-    for number, (name, run) in enumerate(runs.items()):
-        evaluations = evaluations_of(name, run)
-        epochs, style = [entry["epoch"] for entry in evaluations], curve_style(number)
-        lines += axes.plot(epochs, [entry["eval_loss"] for entry in evaluations], **style, label=name)
-        if "eval_general_loss" in evaluations[0]:
-            general = [entry["eval_general_loss"] for entry in evaluations]
-            axes.plot(epochs, general, **style | {"linestyle": "--", "marker": ""})
-            axes.set_title("solid: target set, dashed: general set")
-    axes.set(xlabel="epoch", ylabel="nits per character")
-    axes.grid(True)
-    add_legend(axes, lines)
-    save_figure(figure, path)

@@ -18,7 +18,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import read_lines
 from ..errors import InputError
-from ..generation.engine import load_pair_model, match_pairs
+from ..generation.engine import match_pairs
+from ..generation.loading import load_pair_model
 from ..metrics.classification.scoring import classification
 from ..metrics.ranking.scoring import ranking
 from ..metrics.sufficient_statistics import SufficientStatistics
@@ -26,8 +27,6 @@ from ..models.text.candidate_selection import jaccard_similarity
 from ..papers import find_matching_rows
 from .results import Entry, Results, Speed, describe_data, describe_model, describe_papers, format_scores
 from .scoring import Scoring, load_given, save_results
-
-__all__ = ["OVERLAP", "evaluate_matcher", "format_matching_results"]
 
 OVERLAP = "overlap of words"
 

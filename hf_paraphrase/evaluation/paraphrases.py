@@ -18,7 +18,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
-from ..generation.engine import compute_perplexity, generate_candidates, generate_several, load_paraphraser
+from ..generation.engine import compute_perplexity, generate_candidates, generate_several
+from ..generation.loading import load_paraphraser
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
 from ..generation.seeded_sampling import sample_seeded
@@ -47,8 +48,6 @@ from .results import (
     format_scores,
 )
 from .scoring import Scoring, load_given, save_results, score_without_interval
-
-__all__ = ["COPIED", "evaluate_paraphraser", "format_results"]
 
 # How `select` names the choice of a `Paraphraser`, and of how many candidates it chooses one.
 CHOSEN, CANDIDATES = "paraphraser", 10

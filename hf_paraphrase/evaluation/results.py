@@ -18,24 +18,6 @@ if TYPE_CHECKING:
 
     from ..papers import PaperRow
 
-__all__ = [
-    "Data",
-    "Decoding",
-    "Entry",
-    "Group",
-    "Model",
-    "Results",
-    "Score",
-    "Speed",
-    "describe_data",
-    "describe_model",
-    "describe_papers",
-    "describe_retrieval",
-    "describe_commit",
-    "format_scores",
-    "format_table",
-]
-
 # Raised when a file of before can no longer be read.
 SCHEMA = 1
 
@@ -62,6 +44,11 @@ class Score:
     def margin(self) -> float | None:
         """Half of the interval."""
         return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
+    def format(self, digits: int) -> str:
+        """The score with half of its interval, as in `31.2 ± 0.8`."""
+        interval = "" if self.margin is None else f" ± {self.margin:.{digits}f}"
+        return f"{self.score:.{digits}f}{interval}"
 
 
 @dataclass(frozen=True)
@@ -293,6 +280,11 @@ def describe_commit(environment: Mapping[str, Any]) -> str:
     return f"commit {(environment['commit'] or 'unknown')[:10]}, {environment['date'][:10]}"
 
 
+def join_distinct(values: Iterable[object]) -> str:
+    """Values with commas between them, each once."""
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
 def format_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table, all columns but the first aligned right."""
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
@@ -323,7 +315,8 @@ def format_scores(results: Results, digits: int) -> list[str]:
     metrics = [score.metric for score in results.entries[0].scores]
     table = [("", metrics)]
     for entry in results.entries:
-        table.append((entry.label(), [_format_score(entry.find(metric), digits) for metric in metrics]))
+        found = map(entry.find, metrics)
+        table.append((entry.label(), ["-" if score is None else score.format(digits) for score in found]))
     label, widths = max(len(name) for name, _ in table), [max(15, len(metric)) for metric in metrics]
     data = results.data
     return [
@@ -333,13 +326,6 @@ def format_scores(results: Results, digits: int) -> list[str]:
             for name, cells in table
         ),
     ]
-
-
-def _format_score(score: Score | None, digits: int) -> str:
-    if score is None:
-        return "-"
-    interval = "" if score.margin is None else f" ± {score.margin:.{digits}f}"
-    return f"{score.score:.{digits}f}{interval}"
 
 
 def _to_json(value: Any) -> Any:

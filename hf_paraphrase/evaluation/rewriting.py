@@ -24,8 +24,6 @@ from ..training.tasks.language_model import encode_documents
 from .results import Entry, Results, describe_data, describe_model
 from .scoring import Scoring, save_results
 
-__all__ = ["evaluate_rewriting", "read_rewriting_statistics"]
-
 # The most frequent words of a split are those of its language, not of a sentence's content.
 FUNCTION_WORDS = 100
 WORD = re.compile(r"[^\W\d_]+")

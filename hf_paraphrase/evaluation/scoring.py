@@ -18,8 +18,6 @@ from ..metrics.significance import approximate_randomisation, bootstrap
 from ..metrics.sufficient_statistics import SufficientStatistics
 from .results import Results, Score
 
-__all__ = ["Scoring", "load_given", "save_results", "score_without_interval"]
-
 
 @dataclass(frozen=True)
 class Scoring:

@@ -18,8 +18,6 @@ from . import card_sections as sections
 from .checkpoint import Checkpoint
 from .results import METRIC_TYPES, list_scores, make_eval_results
 
-__all__ = ["is_edited", "make_card", "seal"]
-
 # In an installed package the template is next to this file; in a checkout it is in `model_cards`.
 TEMPLATES = (
     Path(__file__).with_name("model_card_template.md"),

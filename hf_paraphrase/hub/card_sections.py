@@ -15,9 +15,6 @@ from ..metrics.pinc.scoring import pinc
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
 
-__all__ = ["describe_checkpoint", "describe_course", "describe_run", "describe_training_data", "measure_failures"]
-__all__ += ["show_call", "show_examples", "show_readings", "show_results"]
-
 EXAMPLES = 10
 # transformers' bookkeeping, and what other lines say.
 NOTED = {"architectures", "auto_map", "custom_pipelines", "dtype", "model_type", "transformers_version"}

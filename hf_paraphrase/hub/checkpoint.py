@@ -20,8 +20,6 @@ from ..errors import InputError
 from ..evaluation.results import Results
 from ..released import find_checkpoint
 
-__all__ = ["Checkpoint", "read_checkpoint"]
-
 READINGS_FILE = "evaluation/readings.jsonl"
 SEQ2SEQ_CLASSES = frozenset(MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
 

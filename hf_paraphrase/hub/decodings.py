@@ -13,8 +13,6 @@ from ..models.search.dips import dips
 from ..models.search.diverse_beam_search import diverse_beam_search
 from .files import REQUIREMENTS
 
-__all__ = ["FOLDER", "SHARED", "make_decoding", "make_decoding_card"]
-
 FOLDER = "custom_generate/"
 SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
 PAPERS = {

@@ -13,8 +13,6 @@ from ..common.files import check_links, read_json_object
 from ..errors import InputError
 from ..models.bundle import bundle
 
-__all__ = ["REQUIREMENTS", "find_files", "find_handler", "is_ours"]
-
 # What the code of this package that repositories carry needs, as pyproject.toml has it.
 REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
 

@@ -21,8 +21,6 @@ from transformers import (
 )
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-__all__ = ["EndpointHandler"]
-
 BATCH_SIZE = 16
 
 

@@ -16,8 +16,6 @@ from ..installation import find_public_requirement
 if TYPE_CHECKING:
     from ..metrics.checked_metric import CheckedMetric
 
-__all__ = ["check_module_name", "make_front_matter", "make_metric_card", "make_metric_space"]
-
 APP = """from hf_paraphrase.serving.metric_page import launch_metric
 
 launch_metric({name!r})

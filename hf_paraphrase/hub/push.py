@@ -26,16 +26,6 @@ from .files import find_files, find_handler, is_ours
 from .metric_space import check_module_name, make_metric_space
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
-__all__ = [
-    "check_access",
-    "create_dataset",
-    "push_decoding",
-    "push_folder",
-    "push_metric",
-    "push_space",
-    "push_to_hub",
-]
-
 logger = logging.getLogger(__name__)
 
 CARD_FILE = "README.md"

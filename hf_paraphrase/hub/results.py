@@ -12,16 +12,6 @@ from ..datasets.loading import is_published
 from ..evaluation.results import Entry, Results, Score
 from .checkpoint import Checkpoint
 
-__all__ = [
-    "EVAL_RESULTS_FILE",
-    "METRIC_TYPES",
-    "format_score",
-    "label_entry",
-    "list_scores",
-    "make_eval_results",
-    "make_eval_results_yaml",
-]
-
 EVAL_RESULTS_FILE = ".eval_results/hf_paraphrase.yaml"
 
 # Names of scores on the Hub, where it has one for several of ours.

@@ -5,14 +5,13 @@ import re
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import evaluate
 from datasets import Features, List, Value
 
 from ..common.docstrings import read_docstring
-
-__all__ = ["CheckedMetric"]
 
 # What a column of inputs holds, by its annotation in the plain function.
 _FEATURES = {
@@ -34,13 +33,11 @@ class CheckedMetric(evaluate.Metric, ABC):
 
     The function's positional arguments are the inputs, its keyword arguments the options of `compute`, its docstring
     the metric's card: `TITLE: summary.`, a description with the addresses of the code behind it, and the sections
-    `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function`, `_check` and `_citation`.
+    `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function` and `_check`.
+    `NAME.bib` beside it has the BibTeX, whose `url`s are the references of the module.
 
     It is abstract so that `evaluate.load` passes over it and takes the subclass.
     """
-
-    # BibTeX; each `url` is a reference of the module.
-    _citation = ""
 
     @staticmethod
     @abstractmethod
@@ -73,17 +70,18 @@ class CheckedMetric(evaluate.Metric, ABC):
         self.add_batch(**{name: [row[name]] for name in self._feature_names()})
 
     def _info(self) -> evaluate.MetricInfo:
-        card = read_docstring(self.function)
+        card, folder = read_docstring(self.function), Path(inspect.getfile(self.function)).parent
+        citation = (folder / f"{folder.name}.bib").read_text(encoding="utf-8")
         usage = (
             f"{name}:\n{textwrap.indent(card.sections[name], '    ')}\n" for name in ("Args", "Returns", "Examples")
         )
         return evaluate.MetricInfo(
             description=f"{card.summary}\n\n{card.details}".strip(),
-            citation=self._citation.strip(),
+            citation=citation.strip(),
             inputs_description="\n" + "".join(usage),
             features=read_features(self.function),
             codebase_urls=re.findall(r"https://[^\s)]+", card.details),
-            reference_urls=re.findall(r"url = {(.+?)}", self._citation),
+            reference_urls=re.findall(r"url = {(.+?)}", citation),
         )
 
     def _compute(self, **inputs_and_options: Any) -> dict[str, Any]:

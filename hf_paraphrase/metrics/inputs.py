@@ -6,18 +6,6 @@ from typing import SupportsFloat, TypeVar
 
 from ..errors import InputError
 
-__all__ = [
-    "check_lengths",
-    "check_list",
-    "check_losses",
-    "check_numbers",
-    "check_sources",
-    "check_text_list",
-    "check_text_lists",
-    "check_texts",
-    "count_references",
-]
-
 Number = TypeVar("Number", bound=float)
 
 
@@ -48,9 +36,7 @@ def check_sources(predictions: Iterable[str], sources: Iterable[str]) -> tuple[l
 
 def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
     """A non-empty list of texts, or an InputError that names the index of the entry that is not text."""
-    texts = check_list(name, texts)
-    if not texts:
-        raise InputError(f"{name} is empty: nothing to score")
+    texts = check_filled_list(name, texts)
     for index, text in enumerate(texts):
         _check_text(f"{name}[{index}]", text)
     return texts
@@ -58,9 +44,7 @@ def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
 
 def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int = 0) -> list[list[str]]:
     """A non-empty list of lists of texts, each of at least `minimum` texts, or an InputError that names the index."""
-    lists = check_list(name, lists)
-    if not lists:
-        raise InputError(f"{name} is empty: nothing to score")
+    lists = check_filled_list(name, lists)
     for index, texts in enumerate(lists):
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
             raise InputError(f"{name}[{index}] must be a list of texts, got {type(texts).__name__}")
@@ -73,9 +57,7 @@ def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int 
 
 def check_numbers(name: str, numbers: Iterable[Number]) -> list[Number]:
     """A non-empty list of finite numbers, or an InputError that names the index."""
-    numbers = check_list(name, numbers)
-    if not numbers:
-        raise InputError(f"{name} is empty: nothing to score")
+    numbers = check_filled_list(name, numbers)
     for index, number in enumerate(numbers):
         if isinstance(number, (str, bytes)) or not isinstance(number, SupportsFloat):
             raise InputError(f"{name}[{index}] must be a number, got {type(number).__name__}")
@@ -109,6 +91,14 @@ def check_list(name: str, values: Iterable) -> list:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {type(values).__name__}")
     return list(values)
+
+
+def check_filled_list(name: str, values: Iterable) -> list:
+    """The same of values of which there must be one at least."""
+    values = check_list(name, values)
+    if not values:
+        raise InputError(f"{name} is empty: nothing to score")
+    return values
 
 
 def count_references(references: Sequence[Sequence[str]]) -> str:

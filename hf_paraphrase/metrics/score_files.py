@@ -9,8 +9,6 @@ from typing import Any
 from ..common.text_tables import LINE, Row, TextTable
 from ..errors import InputError
 
-__all__ = ["ScoredTexts", "read_scored_texts"]
-
 # Names of fields and columns; the first existing one is used.
 NAMES = {
     "prediction": ("prediction", "paraphrases"),

@@ -14,17 +14,6 @@ from .score_files import ScoredTexts
 from .significance import approximate_randomisation, bootstrap
 from .sufficient_statistics import SufficientStatistics
 
-__all__ = [
-    "SCORED_METRICS",
-    "ScoreRow",
-    "check_metrics",
-    "collect_statistics",
-    "format_as_csv",
-    "format_as_json",
-    "format_rows",
-    "score_systems",
-]
-
 # What `score` offers, by what each metric declares.
 SCORED_METRICS = scored_metrics()
 

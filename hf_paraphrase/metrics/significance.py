@@ -14,14 +14,6 @@ import numpy as np
 from ..errors import InputError
 from .sufficient_statistics import SufficientStatistics
 
-__all__ = [
-    "BootstrapResult",
-    "approximate_randomisation",
-    "bootstrap",
-    "bootstrap_difference",
-    "holm",
-]
-
 Runs = SufficientStatistics | Sequence[SufficientStatistics]
 
 # About this many numbers are drawn at a time: enough to keep numpy busy, few enough for the processor's cache.

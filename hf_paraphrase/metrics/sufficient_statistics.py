@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Scores", "SufficientStatistics"]
-
 
 class Scores(dict[str, Any]):
     """What a metric returns, and the statistics that its scores depend on, by the names of scores in tables."""

@@ -8,8 +8,6 @@ from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
 from ..errors import InputError
 
-__all__ = ["check_order", "check_tokenize", "ngrams", "sign_words", "split_words"]
-
 
 def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool = False) -> list[list[str]]:
     """Split texts into words with one of sacrebleu's tokenizers, as BLEU does; raises InputError for another one."""

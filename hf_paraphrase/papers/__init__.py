@@ -1,18 +1,15 @@
-"""The papers, one module each: citation, card texts for the models, and published figures."""
+"""The papers, a file each: citation, card texts for the models, and published figures; and tables to make again."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import kazemnejad2020, kim2019, lan2017, li2015, li2019, liu2016, prakash2016, traynor2018, vaswani2017
-from .kazemnejad2020 import find_compared_rows
-from .paper import ArchitectureNotes, Paper, PaperRow
+from .paper import ArchitectureNotes, Paper, PaperRow, load_papers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 __all__ = [
-    "PAPERS",
     "ArchitectureNotes",
     "Paper",
     "PaperRow",
@@ -20,17 +17,13 @@ __all__ = [
     "find_matching_rows",
     "find_paper",
     "find_paper_rows",
+    "load_papers",
 ]
-
-PAPERS = tuple(
-    paper.PAPER
-    for paper in (li2015, liu2016, prakash2016, lan2017, vaswani2017, traynor2018, kazemnejad2020, li2019, kim2019)
-)
 
 
 def find_paper(model_type: str) -> Paper | None:
     """The paper that an architecture is from; None where it is from none of ours."""
-    return next((paper for paper in PAPERS if model_type in paper.architectures), None)
+    return next((paper for paper in load_papers() if model_type in paper.architectures), None)
 
 
 def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
@@ -42,4 +35,14 @@ def find_paper_rows(config: PreTrainedConfig, dataset: str | None) -> list[Paper
 
 def find_matching_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
     """The published rows to compare a model of sentence pairs with; scores are 0 to 1; None is an unknown corpus."""
-    return lan2017.PAPER.find_rows(config, dataset) + find_paper_rows(config, dataset)
+    return _find_named("Lan et al. 2017").find_rows(config, dataset) + find_paper_rows(config, dataset)
+
+
+def find_compared_rows(dataset: str | None) -> list[PaperRow]:
+    """The rows of Table 2 of Kazemnejad et al. 2020, FSET last, all on another split than ours; "as reported" marks
+    what that paper took over from the papers of the systems."""
+    return _find_named("Kazemnejad et al. 2020").find_compared_rows(dataset)
+
+
+def _find_named(name: str) -> Paper:
+    return next(paper for paper in load_papers() if paper.name == name)

@@ -1,17 +1,19 @@
-"""A paper: citation, card texts for its models, and reported figures."""
+"""A paper: citation, card texts for its models, and reported figures; a YAML file each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .table import Table
+from ..common.fields import read_yaml
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-__all__ = ["ArchitectureNotes", "Paper", "PaperRow", "describe_paraphraser"]
+FOLDER = Path(__file__).parent
 
 
 class PaperRow(NamedTuple):
@@ -24,12 +26,25 @@ class PaperRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchitectureNotes:
-    """Card texts for an architecture."""
+    """Card texts for an architecture; by default those of one that rewords sentences."""
 
     summary: str  # a one-clause description, with config fields in braces
-    use: str  # what it is for
-    misuse: str  # out-of-scope uses
-    failures: tuple[str, ...]  # what goes wrong with every model of this kind
+    # What it is for.
+    use: str = (
+        "to reword sentences of the kind it was trained on, for study, for data augmentation under a person's eye, "
+        "and as a baseline"
+    )
+    # Out-of-scope uses.
+    misuse: str = (
+        "text of another kind or language, which comes back in the manner of the training data, and any use in which "
+        "a changed meaning does harm"
+    )
+    # What goes wrong with every model of this kind.
+    failures: Sequence[str] = (
+        "It keeps to what is frequent: rare things, names and numbers may turn into common ones.",
+        "It may add, drop or contradict what the source says; nothing checks that the meaning stays.",
+        "Words outside its vocabulary are not written, and all look alike to it when it reads them.",
+    )
     traits: Mapping[str, str] = field(default_factory=dict)  # descriptions of optional features, by config field
 
     def summarise(self, config: Mapping[str, Any]) -> str:
@@ -38,25 +53,25 @@ class ArchitectureNotes:
         return self.summary.format(**config) + (f" with {' and '.join(traits)}" if traits else "")
 
 
-def describe_paraphraser(summary: str, **traits: str) -> ArchitectureNotes:
-    """The notes on an architecture that rewords sentences; they differ in `summary` and `traits` alone."""
-    return ArchitectureNotes(
-        summary,
-        "to reword sentences of the kind it was trained on, for study, for data augmentation under a person's eye, "
-        "and as a baseline",
-        "text of another kind or language, which comes back in the manner of the training data, and any use in which "
-        "a changed meaning does harm",
-        (
-            "It keeps to what is frequent: rare things, names and numbers may turn into common ones.",
-            "It may add, drop or contradict what the source says; nothing checks that the meaning stays.",
-            "Words outside its vocabulary are not written, and all look alike to it when it reads them.",
-        ),
-        traits,
-    )
+@dataclass(frozen=True)
+class ReportedModel:
+    """A model of a paper, and its figures on every corpus."""
 
+    model: str  # which of its models
+    # By corpus, in the order of the paper's `scores`, null where it has none; or several such by beam width.
+    figures: Mapping[str, Any]
+    model_type: str = "any"  # the architecture whose models it is printed beside; "none" where none is like it
+    # What their configuration says; of true and false, whether it says anything.
+    where: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""  # what is to be known of the figures beside one of our models
+    compared: bool = True  # whether it is in the paper's comparison of systems
 
-def _no_rows(config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
-    return []
+    def fits(self, config: PreTrainedConfig) -> bool:
+        """Whether a model has its architecture and depth, at any width."""
+        return self.model_type in ("any", config.model_type) and all(
+            (bool(found) if isinstance(value, bool) else found) == value
+            for value, found in ((value, getattr(config, name)) for name, value in self.where.items())
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,39 @@ class Paper:
     citation: str  # BibTeX
     # Card texts of its architectures, by `model_type`.
     architectures: Mapping[str, ArchitectureNotes] = field(default_factory=dict)
-    # Of the configuration of a model and a corpus name, or None where that is unknown: the rows to print beside the
-    # model's scores.
-    find_rows: Callable[[PreTrainedConfig, str | None], list[PaperRow]] = _no_rows
-    tables: tuple[Table, ...] = ()  # those that `hf-paraphrase reproduce` makes again
+    scores: Sequence[str] = ()  # that it reports
+    rows: Sequence[ReportedModel] = ()  # of which models
+
+    def find_rows(self, config: PreTrainedConfig, dataset: str | None) -> list[PaperRow]:
+        """The rows to print beside a model's scores on a corpus, None where that is unknown."""
+        return [made for row in self.rows if row.fits(config) for made in self._make_rows(row, dataset, row.note)]
+
+    def find_compared_rows(self, dataset: str | None) -> list[PaperRow]:
+        """Its own comparison of systems on a corpus."""
+        return [made for row in self.rows if row.compared for made in self._make_rows(row, dataset)]
+
+    def _make_rows(self, row: ReportedModel, dataset: str | None, note: str = "") -> list[PaperRow]:
+        if dataset is None or dataset not in row.figures:
+            return []
+        found, label = row.figures[dataset], ", ".join(filter(None, (self.name, row.model, note)))
+        by_width = found if isinstance(found, Mapping) else {None: found}
+        return [
+            PaperRow(
+                label, width, {name: one for name, one in zip(self.scores, values, strict=True) if one is not None}
+            )
+            for width, values in by_width.items()
+        ]
+
+
+@cache
+def load_papers() -> tuple[Paper, ...]:
+    """All papers, by year."""
+    files = sorted(FOLDER.glob("*.yaml"), key=lambda file: (file.stem[-4:], file.stem))
+    return tuple(map(_load_paper, files))
+
+
+def _load_paper(file: Path) -> Paper:
+    values = read_yaml(file)
+    architectures = {name: ArchitectureNotes(**notes) for name, notes in values.pop("architectures", {}).items()}
+    rows = [ReportedModel(**row) for row in values.pop("rows", [])]
+    return Paper(**values, architectures=architectures, rows=rows)

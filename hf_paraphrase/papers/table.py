@@ -1,14 +1,23 @@
-"""What of a paper can be made again: its tables as systems to train, scores to take and claims to test."""
+"""What of a paper can be made again: its tables as systems to train, scores to take and claims to test.
+
+`tables/` has a YAML file each, whose `fields` are those of all systems of its settings and whose claims are written as
+`Claim` prints them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ..common.fields import read_yaml
 from ..errors import InputError
 
-__all__ = ["Claim", "Measurement", "Settings", "Table", "Trained"]
+FOLDER = Path(__file__).with_name("tables")
+ORDER = re.compile(r"(?P<better>.+) > (?P<worse>.+) in (?P<metric>\w+)")
+EQUALITY = re.compile(r"(?P<better>.+) at most (?P<margin>[\d.]+) behind (?P<worse>.+) in (?P<metric>\w+)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Settings:
     systems: Mapping[str, Trained]  # the training run of each row, by name
     # Processor minutes of each training, validations included; None for the steps of the recipes.
     minutes: float | None = None
-    seeds: tuple[int, ...] = (1,)  # of the trainings; each system has as many
+    seeds: Sequence[int] = (1,)  # of the trainings; each system has as many
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,15 @@ class Claim:
     metric: str  # by which score
     # Margin by which `better` may be worse: 0 for an ordering, more if the paper calls two systems equal.
     margin: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> Claim:
+        """Read what `str` gives."""
+        found = ORDER.fullmatch(text) or EQUALITY.fullmatch(text)
+        if found is None:
+            raise InputError(f"a claim is `A > B in SCORE` or `A at most MARGIN behind B in SCORE`, not {text!r}")
+        parts = found.groupdict()
+        return cls(parts["better"], parts["worse"], parts["metric"], float(parts.get("margin", 0)))
 
     def __str__(self) -> str:
         if self.margin:
@@ -57,7 +75,7 @@ class Measurement:
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments of the evaluator of the systems' task
     # Further ones of single rows, by their names.
     row_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    evaluator: str | None = None  # a name out of `reproduction.tables.EVALUATORS`; None for the default of the task
+    evaluator: str | None = None  # a name out of `reproduction.tables.READERS`; None for the default of the task
 
 
 @dataclass(frozen=True)
@@ -70,7 +88,7 @@ class Table:
     measurements: tuple[Measurement, ...] = (Measurement(),)  # how the systems are scored
     max_samples: int | None = None  # maximum number of test rows, drawn with seed 1; None for all
     # Text metrics, as named by `hf-paraphrase score`; other tasks have their own.
-    metrics: tuple[str, ...] = ("bleu", "rouge", "meteor", "pinc")
+    metrics: Sequence[str] = ("bleu", "rouge", "meteor", "pinc")
     cards: str = ""  # the folder of `model_cards/` where the table goes
 
     def choose(self, name: str) -> Settings:
@@ -78,3 +96,28 @@ class Table:
         if name not in self.settings:
             raise InputError(f"--settings {name}: {self.name} has: {', '.join(self.settings)}")
         return self.settings[name]
+
+
+def list_tables() -> list[str]:
+    """The names of all tables."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def load_table(name: str) -> Table:
+    """A table by its name."""
+    values = read_yaml(FOLDER / f"{name}.yaml")
+    settings = {size: _read_settings(**one) for size, one in values.pop("settings").items()}
+    measurements = tuple(_read_measurement(**one) for one in values.pop("measurements"))
+    return Table(name, settings=settings, measurements=measurements, **values)
+
+
+def _read_settings(systems: Mapping[str, Any], fields: Mapping[str, Any] | None = None, **others: Any) -> Settings:
+    trained = {}
+    for name, one in systems.items():
+        one = {"recipe": one} if isinstance(one, str) else one
+        trained[name] = Trained(**{**one, "fields": {**(fields or {}), **one.get("fields", {})}})
+    return Settings(trained, **others)
+
+
+def _read_measurement(claims: list[str], **others: Any) -> Measurement:
+    return Measurement(claims=tuple(map(Claim.parse, claims)), **others)

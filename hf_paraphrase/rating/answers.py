@@ -15,8 +15,6 @@ from ..errors import InputError
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
 
-__all__ = ["CRITERIA", "FIELDS", "AnswerKey", "format_rating_results", "read_answers", "summarise_answers"]
-
 CRITERIA = ("grammar", "coherency")
 POINTS = ("1", "2", "3", "4", "5")
 SIDES = ("first", "second", "tie")

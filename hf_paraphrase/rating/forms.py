@@ -15,8 +15,6 @@ from ..common.files import open_text, write_text
 from ..errors import InputError
 from .answers import FIELDS, AnswerKey
 
-__all__ = ["SourceOutputs", "make_rating_forms", "read_outputs"]
-
 TEMPLATE = Path(__file__).with_name("rating_form.html")
 TITLES = {"ratings": "Rate the paraphrases", "preference": "Compare the paraphrases"}
 

@@ -10,8 +10,6 @@ from safetensors.torch import load_file, save_file
 from ..common.files import copy_file, write_directory
 from ..errors import InputError
 
-__all__ = ["LARGEST", "PACKED_FILE", "pack", "unpack"]
-
 # Not model.safetensors: transformers would load the 8-bit numbers as if they were the weights.
 PACKED_FILE, WEIGHTS_FILE = "packed.safetensors", "model.safetensors"
 SCALE = "{}.scale"

@@ -20,8 +20,6 @@ from ..generation.writers import Judged, ModelWriter
 from ..metrics.sufficient_statistics import SufficientStatistics, divide
 from ..released import RELEASED
 
-__all__ = ["COPY_PROOF", "JUDGED", "at_equal_novelty", "judge_outputs", "load_judges", "read_judged"]
-
 # The scores that claims are judged by beside the paper's own; the judges' where outputs were judged.
 COPY_PROOF = ("ibleu", "bleu_4_equal_pinc", "open_equal_pinc", "cosine_equal_pinc")
 JUDGED = "judged.json"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,22 +20,18 @@ from ..common.fields import check_known
 from ..common.files import read_json_object, whole_file, write_json, write_text
 from ..datasets import load_dataset
 from ..errors import InputError
-from ..evaluation.choices import ScoredRows
+from ..evaluation.choices import ScoredRows, choose_first, search_first
 from ..evaluation.paraphrases import COPIED
 from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_commit, format_table
 from ..evaluation.scoring import Scoring
-from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
 from ..generation.selection import score_by_embedding
-from ..generation.writers import Ask, ModelWriter, write
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..papers.table import Settings, Trained
 from ..released import RELEASED, find_checkpoint
 from ..retrieval.encoders import SentenceEncoder, load_encoder
 from ..training.mixture import sentences_of
 from .trainings import Run, list_runs, slug, train_all
-
-__all__ = ["SETTINGS", "compare_on_open_text", "score_answers", "unpack_answers", "write_open_text"]
 
 NAME = "open-text"
 COLUMNS = {
@@ -215,37 +211,20 @@ def _read_kinds(files: Mapping[str, Sequence[str]], max_samples: int) -> Texts:
 
 def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
     paraphraser = Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False)
-
-    def choose(texts: list[str]) -> list[str | None]:
-        found = cast(ParaphrasedTexts, paraphraser(texts, 1, batch_size=BATCH_SIZE))
-        return [group[0].text if group else None for group in found]
-
-    ways: dict[str, Answer] = {FIRST_BEAM: partial(_search, paraphraser.writer), CHOSEN: choose}
+    ways: dict[str, Answer] = {
+        FIRST_BEAM: partial(search_first, paraphraser.writer, num_beams=NUM_BEAMS, batch_size=BATCH_SIZE),
+        CHOSEN: partial(choose_first, paraphraser, batch_size=BATCH_SIZE),
+    }
     return ways, paraphraser.model.num_parameters()
 
 
-def _load_round_trip(there: str, back: str) -> tuple[dict[str, Answer], int]:
-    paths = (there, back)
-    writers = [Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False).writer for path in paths]
+def _load_round_trip(*paths: str) -> tuple[dict[str, Answer], int]:
+    (there, there_parameters), (back, back_parameters) = map(_load, paths)
 
     def translate(texts: list[str]) -> list[str | None]:
-        return _search(writers[1], [text or "" for text in _search(writers[0], texts)])
+        return back[FIRST_BEAM]([text or "" for text in there[FIRST_BEAM](texts)])
 
-    return {FIRST_BEAM: translate}, sum(writer.model.num_parameters() for writer in writers)
-
-
-def _search(writer: ModelWriter, texts: list[str]) -> list[str | None]:
-    """The likeliest output for each text, by the nearest pair where the model edits by one."""
-    neighbors = None if writer.retriever is None else 1
-    ask = Ask(
-        decoding="beam",
-        num_candidates=1,
-        num_neighbors=neighbors,
-        batch_size=BATCH_SIZE,
-        generate_kwargs={"num_beams": NUM_BEAMS},
-    )
-    found = write(writer, texts, ask)
-    return [group[0].text if group else None for group in found]
+    return {FIRST_BEAM: translate}, there_parameters + back_parameters
 
 
 def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
@@ -354,12 +333,6 @@ def write_open_text(results: Results, command: str, answers: Path, directory: Pa
     return text
 
 
-def unpack_answers(directory: Path) -> dict[str, dict]:
-    """The arguments of `score_answers`, `texts` and `systems`, that `write_open_text` packed."""
-    with lzma.open(directory / f"{NAME}-answers.json.xz", "rt", encoding="utf-8") as file:
-        return json.load(file)
-
-
 def format_open_text(results: Results, command: str) -> str:
     """The table over all kinds of text, and one for each, and how it came about, by which command."""
     environment, entries = results.environment, results.entries
@@ -412,8 +385,7 @@ def _format(score: Score | None) -> str:
     if score is None:
         return "-"
     # Too few texts have a name or a number for resampled ones to tell anything.
-    interval = "" if score.metric.endswith("_kept") or score.margin is None else f" ± {score.margin:.1f}"
-    return f"{score.score:.1f}{interval}"
+    return f"{score.score:.1f}" if score.metric.endswith("_kept") else score.format(1)
 
 
 def _costs(entry: Entry) -> list[str]:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import tarfile
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..common.files import whole_file, write_json, write_text
-from ..evaluation.results import Entry, Score, describe_commit, format_table
-from ..evaluation.scoring import Scoring
+from ..evaluation.results import Entry, describe_commit, format_table, join_distinct
 from ..papers.table import Table
 from ..training.reporting import plot_learning_curves
 from .copy_proof import JUDGED
-from .tables import MeasuredRow, MeasuredTable, ScoredMeasurement, Verdict, outputs_folder, score_outputs
-from .trainings import list_runs
-
-__all__ = ["format_reproduction", "format_verdict", "pack_outputs", "recompute", "write_reproduction"]
+from .tables import MeasuredRow, MeasuredTable, Verdict, outputs_folder
 
 PERCENTAGES: tuple[str, ...] = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu")
 PERCENTAGES += ("content_words", "copied", "open", "cosine")
@@ -58,7 +53,7 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     return "\n".join(
         [
             *lines,
-            f"{data.label}. Seeds of trainings: {_join(map(str, seeds))}. "
+            f"{data.label}. Seeds of trainings: {join_distinct(seeds)}. "
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
@@ -116,7 +111,7 @@ def format_verdict(verdict: Verdict) -> str:
     digits = _digits(verdict.claim.metric)
     difference, low, high = (f"{value:.{digits}f}" for value in (verdict.difference, verdict.low, verdict.high))
     return (
-        f"claimed: {verdict.claim}; here: {_format_score(verdict.better)} against {_format_score(verdict.worse)}, "
+        f"claimed: {verdict.claim}; here: {verdict.better.format(digits)} against {verdict.worse.format(digits)}, "
         f"better by {difference} ({low} to {high}), p = {verdict.p_value:.2g}: **{verdict.outcome}**"
     )
 
@@ -132,31 +127,27 @@ def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
     summaries = [run.final_summary for run in row.runs]
     return [
         row.system,
-        *(_format_score(row.find(metric)) for metric in metrics),
+        *(row.find(metric).format(_digits(metric)) for metric in metrics),
         f"{summaries[0]['num_parameters']:,}",
-        _join(f"{summary['steps']:,}" for summary in summaries),
-        _join(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
+        join_distinct(f"{summary['steps']:,}" for summary in summaries),
+        join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
     ]
 
 
 def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
     scores = [entry.find(metric) for metric in metrics]
-    return [entry.label(), *("-" if score is None else _format_score(score) for score in scores), "-", "-", "-"]
-
-
-def _format_score(score: Score) -> str:
-    digits = _digits(score.metric)
-    interval = "" if score.margin is None else f" ± {score.margin:.{digits}f}"
-    return f"{score.score:.{digits}f}{interval}"
+    return [
+        entry.label(),
+        *("-" if score is None else score.format(_digits(score.metric)) for score in scores),
+        "-",
+        "-",
+        "-",
+    ]
 
 
 def _digits(metric: str) -> int:
     """Behind the point: one of what goes up to 100, three of what is about 1."""
     return 1 if metric.startswith(PERCENTAGES) else 3
-
-
-def _join(values: Any) -> str:
-    return ", ".join(dict.fromkeys(values))
 
 
 def _as_json(measured: MeasuredTable) -> dict[str, Any]:
@@ -200,14 +191,3 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
             member.size = file.stat().st_size
             with file.open("rb") as content:
                 archive.addfile(member, content)
-
-
-def recompute(
-    table: Table, settings: str, seeds: Sequence[int], path: Path, scoring: Scoring
-) -> list[ScoredMeasurement]:
-    """Compute the scores and verdicts of a table's measurements, made by these settings and seeds, from what
-    `pack_outputs` wrote; no model and no corpus is needed."""
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
-        runs = list_runs(table.choose(settings), Path(folder), seeds)
-        return [score_outputs(table, measurement, runs, scoring) for measurement in table.measurements]

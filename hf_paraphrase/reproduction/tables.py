@@ -23,7 +23,7 @@ from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import Scoring
-from ..generation.engine import load_pair_model, load_paraphraser
+from ..generation.loading import load_pair_model, load_paraphraser
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
@@ -33,16 +33,6 @@ from ..tokenization.tokenizers import SPECIAL_TOKENS
 from ..training.tasks.language_model import LanguageModelConfig
 from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all
-
-__all__ = [
-    "MeasuredRow",
-    "MeasuredTable",
-    "ScoredMeasurement",
-    "Verdict",
-    "outputs_folder",
-    "reproduce",
-    "score_outputs",
-]
 
 SPLIT = "test"
 SAMPLE_SEED = 1
@@ -197,7 +187,7 @@ def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], s
     statistics: dict[str, dict[str, list[SufficientStatistics]]] = {}
     copies: dict[str, list[dict[str, SufficientStatistics]]] = {}
     for run in runs:
-        _, read = EVALUATORS[measurement.evaluator or run.recipe.training.task]
+        read = READERS[measurement.evaluator or run.recipe.training.task]
         (file,) = outputs_folder(table, measurement, run).glob("*.jsonl")
         for name, found in read(table, file).items():
             statistics.setdefault(run.system, {}).setdefault(name, []).append(found)
@@ -272,10 +262,9 @@ def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetD
     data: dict[str, Any] = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = outputs_folder(table, measurement, run)
-    evaluate, _ = EVALUATORS[measurement.evaluator or training.task]
-    shared = {"device": device, "output_dir": folder, "split": SPLIT, "data": data}
     settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.final_summary["steps"]}
-    make = partial(evaluate, table, run, corpus, **options, **shared)
+    kind, where = measurement.evaluator or training.task, {"output_dir": folder, "split": SPLIT, "data": data}
+    make = partial(_call_evaluator, table, kind, run, corpus, device, **options, **where)
     return evaluate_once(folder, SPLIT, settings, make)
 
 
@@ -310,11 +299,23 @@ def _take(rows: Dataset, limit: int | None) -> Dataset:
     return rows.shuffle(seed=SAMPLE_SEED).select(range(min(limit, len(rows)))) if limit else rows
 
 
-def _evaluate_paraphraser(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
-    options["num_beams"] = [options.get("num_beams", 5)]
+def _call_evaluator(
+    table: Table, kind: str, run: Run, corpus: DatasetDict, device: str | None, **options: Any
+) -> Results:
+    """Evaluate a trained system as those of its task are, or in the way that a measurement names."""
     rows = _take(corpus[SPLIT], table.max_samples)
-    options |= {"metrics": _metrics(table), "metric_options": METRIC_OPTIONS}
-    return evaluate_paraphraser(*load_paraphraser(run.folder, device), rows, **options)
+    if kind == "match":
+        return evaluate_matcher(*load_pair_model(run.folder, device), rows, corpus.get("validation"), **options)
+    loaded = load_paraphraser(run.folder, device)
+    if kind == "autoencode":
+        return evaluate_autoencoder(*loaded, rows, seed=SEED, **options)
+    if kind == "rewriting":
+        return evaluate_rewriting(*loaded, corpus[SPLIT], max_samples=table.max_samples, seed=SEED, **options)
+    if kind == "language_model":
+        options["objective"] = cast(LanguageModelConfig, run.recipe.training).objective
+        return evaluate_language_model(*loaded, corpus[SPLIT], max_samples=table.max_samples, **options)
+    options |= {"num_beams": [options.get("num_beams", 5)], "metrics": _metrics(table)}
+    return evaluate_paraphraser(*loaded, rows, metric_options=METRIC_OPTIONS, **options)
 
 
 def _read_paraphrases(table: Table, file: Path) -> dict[str, SufficientStatistics]:
@@ -335,48 +336,13 @@ def _read_copies(file: Path) -> dict[str, SufficientStatistics]:
     return {"bleu_4": found["bleu_4"], **read_judged(file.parent, "copies")}
 
 
-def _evaluate_matcher(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
-    rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_matcher(*load_pair_model(run.folder, device), rows, corpus.get("validation"), **options)
-
-
-def _evaluate_autoencoder(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
-    rows = _take(corpus[SPLIT], table.max_samples)
-    return evaluate_autoencoder(*load_paraphraser(run.folder, device), rows, seed=SEED, **options)
-
-
-def _read_documents(table: Table, file: Path) -> dict[str, SufficientStatistics]:
-    return read_document_statistics(file, SPECIAL_TOKENS["unk_token"], SEED)
-
-
-def _evaluate_language_model(
-    table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any
-) -> Results:
-    objective = cast(LanguageModelConfig, run.recipe.training).objective
-    return evaluate_language_model(
-        *load_paraphraser(run.folder, device),
-        corpus[SPLIT],
-        objective=objective,
-        max_samples=table.max_samples,
-        **options,
-    )
-
-
-def _evaluate_rewriting(table: Table, run: Run, corpus: DatasetDict, device: str | None, **options: Any) -> Results:
-    model, tokenizer = load_paraphraser(run.folder, device)
-    return evaluate_rewriting(model, tokenizer, corpus[SPLIT], max_samples=table.max_samples, seed=SEED, **options)
-
-
 # Their models write texts, which a table's metrics score.
 TEXT_TASKS = ("paraphrase", "edit", "decompose", "adapt", "denoise")
-Evaluate = Callable[..., Results]
-Read = Callable[[Table, Path], dict[str, SufficientStatistics]]
-# How the systems of a task are evaluated, or in another way that a measurement names, and the statistics of their
-# scores read from the outputs.
-EVALUATORS: dict[str, tuple[Evaluate, Read]] = {
-    **dict.fromkeys(TEXT_TASKS, (_evaluate_paraphraser, _read_paraphrases)),
-    "match": (_evaluate_matcher, lambda table, file: read_match_statistics(file)),
-    "autoencode": (_evaluate_autoencoder, _read_documents),
-    "language_model": (_evaluate_language_model, lambda table, file: read_language_model_statistics(file)),
-    "rewriting": (_evaluate_rewriting, lambda table, file: read_rewriting_statistics(file)),
+# Of each task, or way that a measurement names, how the statistics of its scores are read from the outputs.
+READERS: dict[str, Callable[[Table, Path], dict[str, SufficientStatistics]]] = {
+    **dict.fromkeys(TEXT_TASKS, _read_paraphrases),
+    "match": lambda table, file: read_match_statistics(file),
+    "autoencode": lambda table, file: read_document_statistics(file, SPECIAL_TOKENS["unk_token"], SEED),
+    "language_model": lambda table, file: read_language_model_statistics(file),
+    "rewriting": lambda table, file: read_rewriting_statistics(file),
 }

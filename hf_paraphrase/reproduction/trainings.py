@@ -22,8 +22,6 @@ from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.run import LAUNCHED
 
-__all__ = ["Run", "list_runs", "slug", "train_all"]
-
 SUMMARY_FILE = "training_summary.json"
 # Steps by which the speed of a training is measured; the first ones, which also allocate memory, weigh little then.
 PROBED_STEPS = 60

@@ -28,8 +28,6 @@ from .limits import Limits
 from .served_model import Embedding, ServedModel
 from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
 
-__all__ = ["make_app"]
-
 logger = logging.getLogger(__name__)
 
 FAILURES: dict[int | str, dict[str, Any]] = {

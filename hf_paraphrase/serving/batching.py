@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
-__all__ = ["Batcher", "QueueFullError"]
-
 logger = logging.getLogger(__name__)
 
 

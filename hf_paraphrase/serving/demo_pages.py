@@ -16,8 +16,6 @@ from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 
-__all__ = ["format_edits", "format_match", "format_paraphrases"]
-
 COPY = "navigator.clipboard.writeText(this.dataset.text)"
 SCORES = ("score", "adequacy", "fluency", "novelty")
 

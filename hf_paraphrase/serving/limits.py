@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from ..common.fields import Options, option
 
-__all__ = ["Limits"]
-
 # Maximum JSON size of a character, and of the rest of a request.
 BYTES_A_CHARACTER, OTHER_BYTES = 12, 65536
 

@@ -12,8 +12,6 @@ import gradio
 
 from ..metrics import load_metric
 
-__all__ = ["launch_metric", "make_metric_page", "read_example"]
-
 
 def launch_metric(name: str) -> None:
     """Show the page of a metric, one of `list_metrics()`, until it is stopped."""

@@ -9,18 +9,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from ..generation.protected_text import KEPT
 from ..generation.writers import DECODINGS
 
-__all__ = [
-    "EmbeddingRequest",
-    "EmbeddingResponse",
-    "Failure",
-    "Health",
-    "MatchRequest",
-    "MatchResponse",
-    "ParaphraseRequest",
-    "ParaphraseResponse",
-    "ScoredParaphrase",
-]
-
 # What one text may cost: candidates, beams and tokens of an output.
 MOST_CANDIDATES, MOST_TOKENS = 100, 512
 MOST_KEPT, MOST_KEPT_CHARACTERS = 1000, 200

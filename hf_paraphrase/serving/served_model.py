@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -11,8 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
 from ..errors import InputError
-from ..generation.engine import load_pair_model
-from ..generation.loading import names_language_model
+from ..generation.loading import load_pair_model, names_language_model
 from ..generation.paraphrase_table import ParaphrasedTexts, Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
@@ -22,8 +21,6 @@ from ..models.layers.portable import can
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
-
-__all__ = ["Embedding", "ServedModel", "load_served_model", "serve_paraphraser"]
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -58,12 +55,7 @@ class ServedModel:
 
 
 def load_served_model(
-    path: str | os.PathLike,
-    max_batch: int = 32,
-    trust_remote_code: bool = False,
-    dtype: str | None = None,
-    prompt: str | None = None,
-    backend: str | None = None,
+    path: str | os.PathLike, max_batch: int = 32, trust_remote_code: bool = False, **loading: Any
 ) -> ServedModel:
     """Load a model to be served.
 
@@ -74,30 +66,28 @@ def load_served_model(
         path: A checkpoint folder or Hub repository.
         max_batch: Texts that it will be asked for at a time.
         trust_remote_code: Run the checkpoint's own code, and read pickled weights.
-        dtype: Precision of a model that paraphrases, as `Paraphraser.from_pretrained` takes it.
-        prompt: Prompt of a model that paraphrases, likewise.
-        backend: What runs a model that paraphrases, likewise.
+        loading: `dtype`, `prompt` and `backend` of a model that paraphrases, as `Paraphraser.from_pretrained` takes
+            them.
 
     Raises:
         InputError: The folder holds no model that can be loaded, or one that takes no precision.
         FileNotFoundError: There is no such checkpoint.
     """
     name = os.fspath(path)
-    writes = bool(backend or prompt) or name.endswith(".gguf") or names_language_model(path)
+    is_told = any(loading.get(option) for option in ("backend", "prompt"))
+    writes = is_told or name.endswith(".gguf") or names_language_model(path)
     config = {} if writes else read_config(path)
     kinds = config.get("architectures") or [""]
     if any("ForSequenceClassification" in kind for kind in kinds):
-        _check_no_dtype(dtype)
+        _check_no_dtype(loading)
         matcher = load_pair_model(path, trust_remote_code=trust_remote_code)
         return ServedModel(name, match=_make_matcher(*matcher, max_batch))
     if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
-        _check_no_dtype(dtype)
+        _check_no_dtype(loading)
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
-    paraphraser = Paraphraser.from_pretrained(
-        path, trust_remote_code=trust_remote_code, dtype=dtype, prompt=prompt, backend=backend
-    )
+    paraphraser = Paraphraser.from_pretrained(path, trust_remote_code=trust_remote_code, **loading)
     return serve_paraphraser(name, paraphraser, max_batch)
 
 
@@ -110,8 +100,8 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
 
 
-def _check_no_dtype(dtype: str | None) -> None:
-    if dtype is not None:
+def _check_no_dtype(loading: Mapping[str, Any]) -> None:
+    if loading.get("dtype") is not None:
         raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
 
 

@@ -18,8 +18,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..errors import InputError
 from .limits import Limits
 
-__all__ = ["listen", "make_config", "read_api_key", "run_server"]
-
 BACKLOG = 2048
 # A connection that is closed while its client sends the next request loses that: by uvicorn's 5 seconds, often.
 SECONDS_BETWEEN_REQUESTS = 75

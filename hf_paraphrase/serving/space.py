@@ -12,8 +12,6 @@ from ..hub.metric_space import make_front_matter
 from ..installation import find_public_requirement
 from ..released import RELEASED
 
-__all__ = ["write_space"]
-
 # Path in the Space of a model that was a local folder.
 FOLDER = "model"
 APP = """from hf_paraphrase.serving.demo import launch_demo

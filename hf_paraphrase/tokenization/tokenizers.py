@@ -11,8 +11,6 @@ from transformers import PreTrainedTokenizerFast
 
 from ..errors import InputError
 
-__all__ = ["join_sentences", "train_document_tokenizer", "train_tokenizer", "train_word_tokenizer"]
-
 # Their order gives the ids 0 to 3.
 SPECIAL_TOKENS = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 

@@ -13,8 +13,6 @@ import numpy as np
 from ..common.files import bounded_lines, open_plain_or_gzipped
 from ..errors import InputError
 
-__all__ = ["WordVectors", "load_word_vectors"]
-
 # A word of word2vec's binary format that is longer, in bytes, shows that the file is another one.
 LONGEST_WORD = 1 << 16
 

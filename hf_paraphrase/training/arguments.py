@@ -9,8 +9,6 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from .mixture import MixedCorpus
 
-__all__ = ["CORPUS_FIELDS", "AnswerConfig", "ParaphraseConfig", "TrainingConfig"]
-
 # What says of a recipe with one corpus which that is.
 CORPUS_FIELDS = ("dataset", "dataset_name", "dataset_kwargs")
 # Tasks that learn from pairs of a source and a target.

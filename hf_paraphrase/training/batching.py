@@ -15,20 +15,6 @@ from accelerate import Accelerator
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-__all__ = [
-    "DrawnBatches",
-    "EpochDraw",
-    "LengthBatches",
-    "CopyCollator",
-    "PairCollator",
-    "ShuffledDocuments",
-    "fingerprint",
-    "share_batches",
-    "share_out",
-    "token_counts",
-    "value_counts",
-]
-
 
 class LengthBatches:
     """Batches of rows of similar length, in an order determined by seed and epoch.

@@ -23,18 +23,6 @@ from ..pretrained import load_model, make_model
 from ..trust import TRUST_HINT
 from .lora import has_lora, merge_lora, save_lora
 
-__all__ = [
-    "Checkpoints",
-    "TrainingState",
-    "align_memory",
-    "get_random_state",
-    "load_checkpoint",
-    "load_trained",
-    "naming_damage",
-    "save_tokenizer",
-    "set_random_state",
-]
-
 STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"
 
 

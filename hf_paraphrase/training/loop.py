@@ -33,8 +33,6 @@ from .run import StopSignals, TrainingRun, follow_launcher
 from .tasks import TASKS
 from .train_rows import read_windows
 
-__all__ = ["check_output", "clear_output", "keep_freed_memory", "parse_grid", "search", "train", "train_once"]
-
 logger = logging.getLogger(__name__)
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}

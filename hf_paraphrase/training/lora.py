@@ -14,8 +14,6 @@ from transformers import PreTrainedModel
 from ..errors import InputError
 from ..installation import require
 
-__all__ = ["add_lora", "check_lora", "has_lora", "load_lora", "merge_lora", "save_lora"]
-
 # peft's file, and its prefix of weight names.
 ADAPTER_FILE, PREFIX = "adapter_model.safetensors", "base_model.model."
 NAME = "default"

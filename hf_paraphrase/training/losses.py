@@ -23,20 +23,6 @@ from ..installation import require
 from ..models.layers.precision import at_least_single
 from .batching import Batch, share_batches
 
-__all__ = [
-    "FLAT_FROM",
-    "Batch",
-    "Reward",
-    "SampledCrossEntropy",
-    "SelfCritical",
-    "Sums",
-    "Validation",
-    "add_up",
-    "cross_entropy_sums",
-    "flat_cross_entropy",
-    "load_reward",
-]
-
 # A loss to minimise and one to report, detached, each summed over the units of a batch.
 Sums = tuple[torch.Tensor, torch.Tensor]
 

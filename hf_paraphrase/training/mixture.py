@@ -22,8 +22,6 @@ from .batching import EpochDraw, share_out
 if TYPE_CHECKING:
     from .arguments import TrainingConfig
 
-__all__ = ["MixedCorpus", "describe_mixture", "load_mixture", "make_draw", "read_mixture", "sentences_of"]
-
 logger = logging.getLogger(__name__)
 
 Splits = dict[str, Dataset]

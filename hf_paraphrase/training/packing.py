@@ -10,8 +10,6 @@ from transformers import PreTrainedModel
 from ..errors import InputError
 from .batching import pad_rows
 
-__all__ = ["check_packing", "pack_rows"]
-
 # Flash attention reads positions of a single row alone.
 IMPLEMENTATIONS = ("eager", "sdpa", "flex_attention")
 

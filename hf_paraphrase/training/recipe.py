@@ -19,8 +19,6 @@ from ..errors import InputError
 from .arguments import CORPUS_FIELDS, TrainingConfig
 from .tasks import TASKS
 
-__all__ = ["Recipe", "find_recipe", "list_recipes", "load_recipe", "trace_recipe"]
-
 MODEL_FILE, GENERATION_FILE, TRAINING_FILE = "config.json", "generation_config.json", "training.yaml"
 # An installed package has the recipes next to its code; the repository at top level.
 FOLDERS = (Path(__file__).parents[1] / "hub_configs", Path(__file__).parents[2] / "hub_configs")

@@ -17,8 +17,6 @@ from ..metrics.perplexity import scoring
 from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 from .recipe import Recipe
 
-__all__ = ["Reporter", "check_trackers", "evaluations_of", "perplexity", "plot_learning_curves"]
-
 LOG_FILE = "log_history.jsonl"
 
 
@@ -101,18 +99,24 @@ class Reporter:
 
 
 @in_style
-def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike) -> None:
+def plot_learning_curves(
+    runs: Mapping[str, str | os.PathLike | dict[str, Any]], path: str | os.PathLike, fine_tuning: bool = False
+) -> None:
     """Draw train and validation perplexity over the epochs, as Figure 4 of Prakash et al. 2016 does.
 
     Where one of the corpora was streamed, so that only whole epochs are known, it is over the steps.
 
     Args:
         runs: Name of each curve, and the run's output folder (the run may still go on) or its training summary.
+        path: The picture to write.
+        fine_tuning: Draw the nits per character of a language model on the target set and, where it was measured, on
+            the general one (Traynor 2018, figures 3.3 and 3.4).
 
     Raises:
         FileNotFoundError: If a folder holds no `log_history.jsonl`.
         InputError: If a run never validated.
     """
+    solid, dashed = ("eval_loss", "eval_general_loss") if fine_tuning else ("eval_perplexity", "train_perplexity")
     figure = new_figure()
     axes = figure.subplots()
     lines = []
@@ -120,15 +124,19 @@ def plot_learning_curves(runs: Mapping[str, str | os.PathLike | dict[str, Any]],
     has_epochs = (len({one["epoch"] for one in found}) == len(found) for found in evaluations_by_run.values())
     axis = "epoch" if all(has_epochs) else "step"
     for number, (name, evaluations) in enumerate(evaluations_by_run.items()):
-        times, train, validation = (
-            [entry[column] for entry in evaluations] for column in (axis, "train_perplexity", "eval_perplexity")
-        )
-        style = curve_style(number)
-        lines += axes.plot(times, validation, **style, label=name)
-        axes.plot(times, train, **style | {"linestyle": "--", "marker": ""})
-    axes.set(xlabel=axis, ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
-    tick_plainly(axes.yaxis)
-    axes.grid(True, which="both")
+        times, style = [entry[axis] for entry in evaluations], curve_style(number)
+        lines += axes.plot(times, [entry[solid] for entry in evaluations], **style, label=name)
+        if dashed in evaluations[0]:
+            others = [entry[dashed] for entry in evaluations]
+            axes.plot(times, others, **style | {"linestyle": "--", "marker": ""})
+    if fine_tuning:
+        title = "solid: target set, dashed: general set" if len(axes.lines) > len(lines) else ""
+        axes.set(xlabel=axis, ylabel="nits per character", title=title)
+        axes.grid(True)
+    else:
+        axes.set(xlabel=axis, ylabel="perplexity", yscale="log", title="solid: validation, dashed: train")
+        tick_plainly(axes.yaxis)
+        axes.grid(True, which="both")
     add_legend(axes, lines)
     save_figure(figure, path)
 

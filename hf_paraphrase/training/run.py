@@ -33,8 +33,6 @@ from .reporting import Reporter, perplexity
 from .tasks import Task, TaskData
 from .train_rows import Portion, StoredRows, StreamedRows
 
-__all__ = ["LAUNCHED", "StopSignals", "TrainingRun", "follow_launcher"]
-
 logger = logging.getLogger(__name__)
 
 # Set where another process started this one and answers for it: by torchrun, and by `reproduce`.

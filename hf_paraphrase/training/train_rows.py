@@ -13,8 +13,6 @@ from ..errors import InputError
 from .tasks import Task
 from .tasks.base import NoRowsLeft
 
-__all__ = ["Portion", "StoredRows", "StreamedRows", "read_windows"]
-
 
 @dataclass(frozen=True)
 class Portion:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["align_words"]
-
 # Precedes every sentence, for unaligned words.
 NULL = -1
 

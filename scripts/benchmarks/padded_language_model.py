@@ -12,8 +12,6 @@ from torch import nn
 
 from hf_paraphrase import HierarchicalLmConfig
 
-__all__ = ["PaddedLanguageModel"]
-
 
 def feed_forward(sizes: list[int], dropout: float) -> nn.Sequential:
     layers = [part for pair in pairwise(sizes) for part in (nn.Linear(*pair), nn.GELU(), nn.Dropout(dropout))]

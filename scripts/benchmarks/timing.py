@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import torch
 
-__all__ = ["Row", "in_turn", "seconds"]
-
 
 class Row(NamedTuple):
     """What is measured, its yardstick, both figures and their ratio; with a goal for that, it is a claim."""

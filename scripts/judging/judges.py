@@ -18,8 +18,6 @@ from hf_paraphrase.generation.writers import Judged, ModelWriter
 
 from .meaning_edits import EDITS, MeaningEditor
 
-__all__ = ["LabelledPair", "area_under_curve", "compare_judges", "fit_judge", "fit_own_text", "make_pairs"]
-
 # Weight of the squared standardised coefficients in the loss: enough that a feature which no pair of one meaning has,
 # since the corpus was filtered by it, does not decide alone.
 RIDGE = 1e-3

@@ -9,8 +9,6 @@ from typing import cast
 
 from hf_paraphrase.datasets.pair_filter import NUMBER, NUMBER_WORDS, ComparedSentence
 
-__all__ = ["EDITS", "MeaningEditor"]
-
 Draw = random.Random
 CONTRACTED = {"can't": "can", "won't": "will", "shan't": "shall", "cannot": "can"}
 NEGATION = re.compile(r"\b(?:cannot|\w+n['’]t)\b| not\b| never\b", re.IGNORECASE)

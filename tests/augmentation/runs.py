@@ -20,8 +20,6 @@ from hf_paraphrase.augmentation import steps
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
 from tests.generation.paraphrasers import random_sentences
 
-__all__ = ["OPTIONS", "ask", "kill_and_restart", "read_output", "run", "start", "write_questions"]
-
 # Of the checkpoint of `tests/cli`, whose model writes whatever comes to its mind.
 OPTIONS = {"max_new_tokens": 5, "decoding": "sample", "num_candidates": 4, "keep": [], "batch_size": 4}
 

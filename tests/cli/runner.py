@@ -7,8 +7,6 @@ import typer
 
 from hf_paraphrase.cli.app import app, main
 
-__all__ = ["find_commands", "run"]
-
 
 def run(*args: object) -> int:
     """Run a command line, and return its exit code."""

@@ -55,30 +55,6 @@ def test_one_command_writes_it_all(by_script, tmp_path, capsys, monkeypatch):
     assert (out / "comparison.png").stat().st_size > 5000
 
 
-def test_only_language_models_are_compared_as_such(tmp_path, capsys):
-    recipes = ("sarah-lm-gutenberg-small", "residual-lstm-synthetic")
-    assert run("compare", *recipes, "--output-dir", tmp_path) == 2
-    assert capsys.readouterr().err == (
-        "error: recipe residual-lstm-synthetic is of `task: paraphrase`, not `language_model`\n"
-    )
-
-
-def test_options_of_another_kind_are_refused(checkpoint, tmp_path, capsys):
-    written = ["--dataset", "synthetic_questions", "--output-dir", tmp_path]
-    assert run("compare", f"a={checkpoint}", *written, "--seeds", 1) == 2
-    assert capsys.readouterr().err == "error: --seeds is for a recipe; a is a paraphraser\n"
-    assert run("compare", "sarah-lm-gutenberg-small", *written, "--select", "mbr") == 2
-    assert capsys.readouterr().err == "error: --select is for a paraphraser; sarah-lm-gutenberg-small is a recipe\n"
-    assert run("compare", "sarah-lm-gutenberg-small", f"a={checkpoint}", *written) == 2
-    assert "sarah-lm-gutenberg-small is not NAME=PATH" in capsys.readouterr().err
-
-
-def test_a_chart_is_not_promised_where_nothing_can_draw(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
-    assert run("compare", "sarah-lm-gutenberg-small", "--output-dir", tmp_path) == 2
-    assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err
-
-
 def test_choices_are_compared_by_one_command(tmp_path, capsys):
     out, model = tmp_path / "out", save(tiny_bart(), tmp_path / "bart")
     encoder = save(tiny_bart(), tmp_path / "judge")

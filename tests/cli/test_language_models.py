@@ -25,7 +25,7 @@ def books(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recipes(tmp_path_factory) -> list[Path]:
+def trained(books, tmp_path_factory) -> Path:
     training = LanguageModelConfig(
         dataset="books",
         dataset_kwargs={"lines_per_document": 20, "validation_fraction": 0.2, "test_fraction": 0.2},
@@ -34,62 +34,32 @@ def recipes(tmp_path_factory) -> list[Path]:
         max_eval_samples=20,
         disable_tqdm=True,
     )
-    folders = []
-    for kind in ("sarah", "gru"):
-        folders.append(tmp_path_factory.mktemp("recipes") / f"tiny-{kind}")
-        Recipe(folders[-1].name, SIZES | {"sentence_encoder": kind}, {}, training).save(folders[-1])
-    return folders
+    folder = tmp_path_factory.mktemp("trained")
+    Recipe("tiny-gru", SIZES | {"sentence_encoder": "gru"}, {}, training).save(folder / "tiny-gru")
+    assert run("train", "--recipe", folder / "tiny-gru", "--data-dir", books, "--output-dir", folder / "run") == 0
+    return folder / "run"
 
 
-@pytest.fixture(scope="module")
-def compared(books, recipes, tmp_path_factory) -> Path:
-    """A comparison that was stopped after the first seed, and went on."""
-    folder = tmp_path_factory.mktemp("compared")
-    options = ["--data-dir", books, "--output-dir", folder, "--set", "learning_rate=0.01", "--max-samples", 16]
-    for seeds in (["--seeds", 1], ["--seeds", 1, "--seeds", 2]):
-        assert run("compare", *recipes, *options, *seeds) == 0
-    return folder
-
-
-def test_one_command_compares_recipes_and_goes_on(compared):
-    runs = Results.load(compared / "comparison.json").of("model")
-    assert sorted((run.system, run.training["seed"]) for run in runs) == [
-        ("tiny-gru", 1),
-        ("tiny-gru", 2),
-        ("tiny-sarah", 1),
-        ("tiny-sarah", 2),
-    ]
-    scores = [run.scores[0].score for run in runs]
-    assert scores == sorted(scores)
-    assert all(run.training["steps"] == 2 and run.environment["date"] for run in runs)
-    assert (compared / "comparison.png").stat().st_size > 5000
-
-
-def test_evaluate_language_model_finds_the_score_of_the_comparison(compared, books, tmp_path, capsys):
-    model = compared / "tiny-gru-seed=1"
+def test_evaluate_scores_a_language_model(trained, books, tmp_path, capsys):
     options = ["--data-dir", books, "--max-samples", 16, "--output-dir", tmp_path]
-    assert run("evaluate", model, *options) == 0
+    assert run("evaluate", trained, *options) == 0
     out = capsys.readouterr().out
-    (score,) = (
-        entry.scores[0].score
-        for entry in Results.load(compared / "comparison.json").entries
-        if (entry.system, entry.training["seed"]) == ("tiny-gru", 1)
-    )
-    assert out.startswith("books, split test, 16 examples of next_sentence\n") and f": {score:.3f} (" in out
-    assert (tmp_path / "results-test.json").is_file()
-    assert run("evaluate", model, *options, "--objective", "autoencode") == 0
+    (entry,) = Results.load(tmp_path / "results-test.json").of("model")
+    assert out.startswith("books, split test, 16 examples of next_sentence\n")
+    assert f": {entry.scores[0].score:.3f} (" in out
+    assert run("evaluate", trained, *options, "--objective", "autoencode") == 0
     assert "16 examples of autoencode" in capsys.readouterr().out
-    assert run("evaluate", model, *options, "--objective", "rbm") == 2
+    assert run("evaluate", trained, *options, "--objective", "rbm") == 2
     assert "`objective` must be one of 'next_sentence', 'autoencode' or null, not 'rbm'" in capsys.readouterr().err
-    assert run("evaluate", model, *options, "--num-neighbors", 2) == 2
-    assert capsys.readouterr().err == (f"error: --num-neighbors is for a paraphraser; {model} is a language model\n")
+    assert run("evaluate", trained, *options, "--num-neighbors", 2) == 2
+    assert capsys.readouterr().err == (f"error: --num-neighbors is for a paraphraser; {trained} is a language model\n")
 
 
-def test_explain_map(compared, books, tmp_path):
+def test_explain_map(trained, books, tmp_path):
     options = ["--dataset", "books", "--data-dir", books, "--max-documents", 30, "--num-words", 5]
     options += ["--num-sentences", 12, "--near-word", "rainy", "--near-sentence", "The rain.", "--num-nearest", 4]
     options += ["--perplexity", 3.0, "--output-dir", tmp_path]
-    assert run("explain", "map", compared / "tiny-gru-seed=1", *options) == 0
+    assert run("explain", "map", trained, *options) == 0
     names = {"words", "sentences", "words-near-1", "sentences-near-1"}
     assert {path.name for path in tmp_path.iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("png", "html")
@@ -97,8 +67,8 @@ def test_explain_map(compared, books, tmp_path):
     assert "rainy" in (tmp_path / "words-near-1.html").read_text(encoding="utf-8")
 
 
-def test_explain_map_refuses_what_it_cannot_map(compared, books, tmp_path, capsys):
-    model, options = compared / "tiny-gru-seed=1", ["--output-dir", tmp_path, "--num-words", 5, "--num-sentences", 9]
+def test_explain_map_refuses_what_it_cannot_map(trained, books, tmp_path, capsys):
+    model, options = trained, ["--output-dir", tmp_path, "--num-words", 5, "--num-sentences", 9]
     assert run("explain", "map", model, "--dataset", "synthetic_questions", *options) == 2
     assert "no column `sentences`" in capsys.readouterr().err
     two_words = ["--near-word", "two words"]
@@ -106,10 +76,10 @@ def test_explain_map_refuses_what_it_cannot_map(compared, books, tmp_path, capsy
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: 'two words' is not a single word")
 
 
-def test_paraphrases_by_noise_ordered_by_meaning(compared, tmp_path, capsys):
+def test_paraphrases_by_noise_ordered_by_meaning(trained, tmp_path, capsys):
     """Without any example pair, the nearest first (Traynor 2018, table 4.3)."""
     (tmp_path / "sentences.txt").write_text("the sun and the rain .\nsnow\n")
-    command = ["paraphrase", compared / "tiny-gru-seed=1", "--input", tmp_path / "sentences.txt", "-n", 3, "--json"]
+    command = ["paraphrase", trained, "--input", tmp_path / "sentences.txt", "-n", 3, "--json"]
     command += ["--num-candidates", 9, "--select", "embedding", "--min-novelty", 0, "--min-adequacy", 0]
     assert run(*command, "--temperature", "0.5", "--noise", "uniform", "--keep", "none") == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

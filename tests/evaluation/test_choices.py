@@ -15,7 +15,8 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.choices import compare_choices, format_choices
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Entry, Results
-from hf_paraphrase.generation.engine import generate_several, load_paraphraser
+from hf_paraphrase.generation.engine import generate_several
+from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.metrics.ibleu.scoring import ibleu
 from hf_paraphrase.models.search.pipeline_checks import find_pairs
 from tests.generation.paraphrasers import make_paraphraser
@@ -76,7 +77,7 @@ def test_every_way_of_every_model_has_a_row(compared):
 def test_each_way_writes_what_it_says(compared, paths):
     _, lines = compared
     model, tokenizer = load_paraphraser(paths["bart"], None)
-    first = generate_several(model, tokenizer, SOURCES, 1, num_beams=2)
+    first = generate_several(model, tokenizer, SOURCES, 1, num_beams=2, max_new_tokens=256)
     assert [line["bart: first beam"] for line in lines] == [group[0] for group in first]
     paraphraser = Paraphraser(model, tokenizer)
     chosen = paraphraser(SOURCES, 1, **OPTIONS)

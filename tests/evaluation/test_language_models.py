@@ -8,8 +8,6 @@ from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGene
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.language_models import (
     evaluate_language_model,
-    plot_architectures,
-    plot_fine_tuning,
     read_language_model_statistics,
 )
 from hf_paraphrase.evaluation.results import Results
@@ -52,15 +50,3 @@ def test_samples_are_bounded():
     assert results.data.rows == 2
     with pytest.raises(InputError, match="none of the 0 documents"):
         evaluate_language_model(model, tokenizer, DOCUMENTS.select([]))
-
-
-def test_charts(tmp_path):
-    plot_architectures({"sarah": [1.2, 1.3], "gru": [1.1]}, tmp_path / "a.png")
-    entry = {"epoch": 1.0, "eval_loss": 1.5}
-    plot_fine_tuning(
-        {"fine-tuned": {"evaluations": [{**entry, "eval_general_loss": 2.0}]}, "anew": {"evaluations": [entry]}},
-        tmp_path / "b.png",
-    )
-    assert all((tmp_path / name).stat().st_size > 5000 for name in ("a.png", "b.png"))
-    with pytest.raises(InputError, match="run anew never|run anew has no validation"):
-        plot_fine_tuning({"anew": {"evaluations": []}}, tmp_path / "c.png")

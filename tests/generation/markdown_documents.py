@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import textwrap
 
-__all__ = ["ATOMS", "NASTY", "make_document"]
-
 SUBJECTS = [
     "The old ferry",
     "A patient gardener",

@@ -24,8 +24,6 @@ from hf_paraphrase import (
 from tests.models.test_pipeline_pairs import tiny_copy_editor, tiny_fset
 from tests.models.tiny import TEXT, tiny_bart, tiny_model, tiny_t5, word_tokenizer
 
-__all__ = ["NO_FLOORS", "PARAPHRASERS", "make_paraphraser", "random_sentences"]
-
 # What random weights write would not pass the default floors.
 NO_FLOORS = {"min_adequacy": 0.0, "min_novelty": 0.0}
 PAIRS = [

@@ -13,8 +13,6 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 TEXTS = ["the cat sat on the mat", "a dog", "how do i learn faster ?"]
 
-__all__ = ["decode"]
-
 
 def decode(folder: str, custom_generate: Any, trust_remote_code: bool = True, **options: Any) -> list[list[int]]:
     """The tokens that a model generates, by a function or by the code of a repository."""

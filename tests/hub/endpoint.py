@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ask"]
-
 
 def ask(folder: str, requests: list[dict[str, Any]]) -> list[Any]:
     """What the handler in a folder answers; of what it refuses, why."""

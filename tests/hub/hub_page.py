@@ -9,8 +9,6 @@ from typing import Any
 
 from huggingface_hub import ModelCardData
 
-__all__ = ["ENTRY", "find_snippets", "run_snippet"]
-
 TEXT = (Path(__file__).parents[2] / "model_cards" / "HUB_LIBRARY.md").read_text(encoding="utf-8")
 ENTRY, FUNCTION = re.findall(r"```ts\n(.*?)```", TEXT, re.DOTALL)
 TEMPLATES = dict(re.findall(r"const (\w+) = `(.*?)`;", FUNCTION, re.DOTALL))

@@ -7,8 +7,6 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Blob", "Refusal", "Repository"]
-
 DATE = "2026-01-01T00:00:00.000Z"
 
 

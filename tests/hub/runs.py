@@ -13,8 +13,6 @@ from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Model, Resul
 from tests.models.tiny import WORDS, save
 from tests.training.tiny_runs import make_recipe
 
-__all__ = ["RESULTS", "SUMMARY", "digest", "write_run"]
-
 ENVIRONMENT = {
     "device": "cpu",
     "device_name": "x86_64",

@@ -19,8 +19,6 @@ import yaml
 
 from .repositories import Blob, Refusal, Repository
 
-__all__ = ["Fault", "HubServer"]
-
 # As on the Hub, larger files go through the large-file protocol; so does every weight file.
 LARGE = 10_000_000
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase import papers
+from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig
@@ -12,16 +13,17 @@ from hf_paraphrase.models.hierarchical_autoencoder.configuration_hierarchical_au
     HierarchicalAutoencoderConfig,
 )
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
-from hf_paraphrase.papers import PAPERS, find_matching_rows, find_paper, find_paper_rows
+from hf_paraphrase.papers import find_matching_rows, find_paper, find_paper_rows, load_papers
+from hf_paraphrase.papers.table import Claim, list_tables, load_table
 from tests.models.tiny import tiny_bart
 
 
 def test_a_file_each() -> None:
     folder = Path(papers.__file__).parent
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "paper", "table"}
-    # `Liu et al. 2016` is in `liu2016.py`, and its BibTeX agrees with both.
-    assert {paper.name.split()[0].lower() + paper.name[-4:] for paper in PAPERS} == files
-    for paper in PAPERS:
+    files = {path.stem for path in folder.glob("*.yaml")}
+    # `Liu et al. 2016` is in `liu2016.yaml`, and its BibTeX agrees with both.
+    assert {paper.name.split()[0].lower() + paper.name[-4:] for paper in load_papers()} == files
+    for paper in load_papers():
         assert paper.name.split()[0].lower() in paper.citation.partition(",")[0]
         assert f"year = {{{paper.name[-4:]}}}" in paper.citation
 
@@ -29,7 +31,7 @@ def test_a_file_each() -> None:
 def test_a_paper_is_found_by_its_architectures() -> None:
     assert find_paper("edit_lstm") is find_paper("fset") and find_paper("fset").name == "Kazemnejad et al. 2020"
     assert find_paper("bart") is None
-    named = [model_type for paper in PAPERS for model_type in paper.architectures]
+    named = [model_type for paper in load_papers() for model_type in paper.architectures]
     assert len(named) == len(set(named))
 
 
@@ -84,7 +86,7 @@ def test_rows_of_fset_and_its_ablations() -> None:
 def test_rows_of_the_baselines_that_edit() -> None:
     (row,) = find_paper_rows(EditLstmConfig(), "twitter_url")
     assert "Seq2Seq+Ret" in row.model and row.scores["bleu_2"] == 31.58
-    copying, rae = find_paper_rows(EditLstmConfig(copy=True, attention="additive"), "quora")
+    rae, copying = find_paper_rows(EditLstmConfig(copy=True, attention="additive"), "quora")
     assert "CopyEditor+Ret" in copying.model and copying.scores["rouge2"] == 35.59
     assert "RaE" in rae.model and rae.scores["meteor"] == 29.92
     assert not find_paper_rows(EditLstmConfig(), "mscoco")
@@ -95,3 +97,11 @@ def test_rows_of_the_autoencoders() -> None:
     assert row.model == "Li et al. 2015, hierarchical, attention"
     assert row.scores == {"bleu_4": 28.5, "rouge1_recall": 62.4, "rouge2_recall": 35.5, "coherence": 1.57}
     assert find_paper_rows(HierarchicalAutoencoderConfig(), "mscoco") == []
+
+
+def test_a_claim_is_read_as_it_is_printed() -> None:
+    claims = [claim for name in list_tables() for one in load_table(name).measurements for claim in one.claims]
+    assert [Claim.parse(str(claim)) for claim in claims] == claims
+    assert Claim.parse("a, 2 layers at most 0.02 behind b in ter") == Claim("a, 2 layers", "b", "ter", 0.02)
+    with pytest.raises(InputError, match="a claim is `A > B in SCORE`"):
+        Claim.parse("a beats b")

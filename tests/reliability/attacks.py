@@ -17,8 +17,6 @@ from .pushes import push_through_faults
 from .stages import kill_at_stages
 from .trials import Trials
 
-__all__ = ["ATTACKS"]
-
 ATTACKS: dict[str, Callable[[int, int], Trials]] = {
     "files": fuzz_corpora,
     "calls": call_hostile,

@@ -27,8 +27,6 @@ from tests.models.tiny import TEXT, WORDS, tiny_model
 
 from .trials import Trials
 
-__all__ = ["call_from_threads", "call_hostile"]
-
 THREADS = 8
 SHORT = {"max_new_tokens": 4, "num_beams": 2}
 # A call that goes well, before and after every hostile one.

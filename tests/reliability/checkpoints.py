@@ -26,8 +26,6 @@ from tests.trust.hostile import CLASSIFIERS, KINDS, change_json, make_hostile
 
 from .trials import Trials
 
-__all__ = ["open_hostile_checkpoints"]
-
 PAIRS = [("how do i learn", "can you make bread"), ("the cat sat", "a dog sat"), ("x y z", "z y x")]
 WRITERS = {"bart": tiny_bart, "fset": lambda: tiny_model(FsetConfig, FsetForConditionalGeneration)}
 COMMANDS = {

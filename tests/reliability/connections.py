@@ -15,8 +15,6 @@ from tests.serving.running import RunningServer, run_app
 
 from .trials import Trials
 
-__all__ = ["attack_connections"]
-
 HEADER_BYTES, SLOW, ABORTED = 20_000_000, 1300, 100
 LIMITS = Limits(max_batch=1, max_queue=50, max_request_seconds=3.0)
 KEY = "sesame"

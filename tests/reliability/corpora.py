@@ -26,8 +26,6 @@ from tests.datasets.test_yahoo_answers import feed, questions
 
 from .trials import Trials
 
-__all__ = ["fuzz_corpora"]
-
 # Per file, of this process's time.
 MOST_SECONDS = 20.0
 # What has broken readers before, here or elsewhere.

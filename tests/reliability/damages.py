@@ -15,8 +15,6 @@ from tests.trust.damage import BOMBS, DAMAGES
 from .checkpoints import COMMANDS, PAIRS, WRITERS
 from .trials import Trials
 
-__all__ = ["open_damaged_checkpoints"]
-
 WAYS = DAMAGES | BOMBS
 # Reads no more of a checkpoint than its configuration and the headers of its weights.
 LOOKS = "info"

@@ -14,8 +14,6 @@ from tests.training.tiny_runs import assert_equal, last_weights, make_pairs, mak
 
 from .trials import Trials
 
-__all__ = ["fill_disk"]
-
 ROOMY = "64m"
 
 

@@ -18,8 +18,6 @@ from tests.training.tiny_runs import last_weights
 
 from .trials import Trials
 
-__all__ = ["kill_pairs", "kill_single"]
-
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 20
 TRAIN = ["--recipe", "residual-lstm-synthetic", "--max_steps", STEPS, "--logging_steps", 1, "--save_steps", 5]

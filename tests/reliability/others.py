@@ -9,8 +9,6 @@ import pytest
 
 from .trials import Trials
 
-__all__ = ["run_twice_in_one_folder"]
-
 TESTS = Path(__file__).resolve().parents[1]
 
 

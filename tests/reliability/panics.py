@@ -16,8 +16,6 @@ from tests.serving.running import run_app
 
 from .trials import Trials
 
-__all__ = ["panic_in_workers"]
-
 PANIC = "z" * 25 + "!"
 
 

@@ -15,8 +15,6 @@ from tests.hub.server import HubServer
 
 from .trials import Trials
 
-__all__ = ["push_through_faults"]
-
 SHARE = 0.3
 MOST_CALLS = 5
 

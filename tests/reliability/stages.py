@@ -26,9 +26,6 @@ from tests.training.tiny_runs import last_weights, make_pairs, make_recipe
 
 from .trials import Trials
 
-__all__ = ["kill_at_stages"]
-
-
 REPOSITORY = "you/tiny"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from hf_paraphrase.reproduction.open_text import (
     compare_on_open_text,
     format_open_text,
     score_answers,
-    unpack_answers,
     write_open_text,
 )
 from hf_paraphrase.training.recipe import load_recipe
@@ -94,7 +94,8 @@ def test_the_table_is_made_whole_and_not_twice(
     text = write_open_text(results, "the command", tmp_path / "out", tmp_path / "card")
     assert text == (tmp_path / "card" / "open-text.md").read_text() and "    the command\n" in text
     assert text.count("| FSET, first beam |") == 4 and "## mixed, " in text
-    packed = unpack_answers(tmp_path / "card")
+    with lzma.open(tmp_path / "card" / "open-text-answers.json.xz", "rt", encoding="utf-8") as file:
+        packed = json.load(file)
     entries = score_answers(packed["texts"], packed["systems"], n_samples=20)
     assert entries == results.entries == Results.load(tmp_path / "card" / "open-text.json").entries
     texts = packed["texts"]["mixed"]

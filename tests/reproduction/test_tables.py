@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import tarfile
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,24 +14,25 @@ from hf_paraphrase.evaluation.results import Data, Entry, Results, Score
 from hf_paraphrase.evaluation.scoring import Scoring
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
-from hf_paraphrase.papers import PAPERS
-from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained
+from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained, list_tables, load_table
 from hf_paraphrase.reproduction import trainings
 from hf_paraphrase.reproduction.copy_proof import COPY_PROOF
-from hf_paraphrase.reproduction.report import format_verdict, recompute, write_reproduction
+from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
 from hf_paraphrase.reproduction.tables import (
-    EVALUATORS,
+    READERS,
+    ScoredMeasurement,
     Verdict,
     _collect_others,
     _judge,
     _read_paraphrases,
     reproduce,
+    score_outputs,
 )
 from hf_paraphrase.reproduction.trainings import list_runs, train_all
 from hf_paraphrase.training.recipe import list_recipes
 from hf_paraphrase.training.tasks import TASKS
 
-TABLES = [table for paper in PAPERS for table in paper.tables]
+TABLES = [load_table(name) for name in list_tables()]
 CARDS = Path(__file__).parents[2] / "model_cards"
 TINY = {"hidden_size": 8, "embedding_size": 8, "vocab_size": 60, "num_layers": 1, "residual_interval": 0}
 TINY |= {"max_steps": 3, "max_train_samples": 40, "max_eval_samples": 8, "max_new_tokens": 8}
@@ -70,7 +73,7 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
             for claim in measurement.claims:
                 assert {claim.better, claim.worse} <= settings.systems.keys()
             assert measurement.row_options.keys() <= settings.systems.keys()
-            assert measurement.evaluator in (None, *EVALUATORS)
+            assert measurement.evaluator in (None, *READERS)
         starts = {trained.start for trained in settings.systems.values()}
         assert starts <= {None, *settings.systems}
     assert not table.cards or (CARDS / table.cards).is_dir()
@@ -78,7 +81,15 @@ def test_a_table_names_recipes_fields_and_rows_that_exist(table: Table) -> None:
 
 def test_what_every_task_trains_can_be_evaluated() -> None:
     # No table of a paper trains language models.
-    assert EVALUATORS.keys() >= TASKS.keys() - {"answer"}
+    assert READERS.keys() >= TASKS.keys() - {"answer"}
+
+
+def recompute(table: Table, settings: str, seeds: list[int], path: Path, scoring: Scoring) -> list[ScoredMeasurement]:
+    """Scores and verdicts of a table, from the packed outputs alone: no model and no corpus is needed."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+        runs = list_runs(table.choose(settings), Path(folder), seeds)
+        return [score_outputs(table, measurement, runs, scoring) for measurement in table.measurements]
 
 
 def check_recomputed(table: Table, record: dict, file: Path) -> None:

@@ -16,8 +16,6 @@ from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel, serve_paraphraser
 from hf_paraphrase.serving.server import listen, make_config
 
-__all__ = ["RunningServer", "run_app"]
-
 
 class RunningServer:
     """A server with a client of it.

@@ -6,7 +6,7 @@ import pytest
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.analysis.edits import explain_edit
-from hf_paraphrase.generation.engine import load_pair_model
+from hf_paraphrase.generation.loading import load_pair_model
 from hf_paraphrase.generation.paraphrase_choice import NOT_CHOSEN
 from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.generation.paraphraser import Paraphrase

@@ -36,10 +36,6 @@ LINES = {
     ),
 """: '    Architecture(\n        model_type="coupled_lstm",'
     },
-    "hf_paraphrase/papers/__init__.py": {
-        "from . import cho2014\n": "from . import kazemnejad2020,",
-        "PAPERS += (cho2014.PAPER,)\n\n\n": "def find_paper(",
-    },
     "model_cards/PAPERS.md": {
         "\n## Cho et al. 2014: bag of words\n\nModel type `bag_gru`; recipe `bag-gru-proverbs`.\n": ""
     },

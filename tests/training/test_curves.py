@@ -41,3 +41,10 @@ def test_folder_without_a_run_is_an_error(tmp_path):
 def test_run_without_validation_is_an_error(tmp_path):
     with pytest.raises(InputError, match="run a has no validation"):
         plot_learning_curves({"a": {"evaluations": []}}, tmp_path / "curves.png")
+
+
+def test_curves_of_fine_tuning(tmp_path):
+    entry = {"epoch": 1.0, "step": 1, "eval_loss": 1.5}
+    runs = {"fine-tuned": {"evaluations": [{**entry, "eval_general_loss": 2.0}]}, "anew": {"evaluations": [entry]}}
+    plot_learning_curves(runs, tmp_path / "curves.png", fine_tuning=True)
+    assert (tmp_path / "curves.png").stat().st_size > 5000

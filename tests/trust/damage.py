@@ -12,8 +12,6 @@ from safetensors.torch import load_file, save_file
 
 from tests.trust.hostile import change_json
 
-__all__ = ["BOMBS", "DAMAGES"]
-
 Damage = tuple[Callable[[Path, random.Random], object], str]
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 

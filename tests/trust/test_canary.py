@@ -55,7 +55,6 @@ OPTIONS = {
     "paraphrase, fluency": ["paraphrase", "{good}", "--fluency", "{evil}"],
     "evaluate, matcher": ["evaluate", "{good}", "{corpus}", "--num-candidates", "2", "--select", "matcher"]
     + ["--matcher", "{evil}"],
-    "compare, recipe": ["compare", "{recipe}", "{corpus}", "--output-dir", "{out}"],
     "compare, encoder": ["compare", "a={good}", "{corpus}", "--output-dir", "{out}"] + ["--encoder", "{evil}"],
     "train, tokenizer": ["train", "--recipe", "residual-lstm-synthetic", "{corpus}", "--tokenizer", "{evil}"]
     + ["--max_steps", "1", "--output-dir", "{out}"],

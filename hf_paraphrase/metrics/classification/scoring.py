@@ -9,8 +9,6 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_numbers
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_number_pairs", "classification"]
-
 
 def classification(
     predictions: Iterable[float], references: Iterable[int], *, threshold: float | None = None

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -11,26 +12,10 @@ from ...errors import InputError
 from ..inputs import check_lengths, check_text_lists
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_documents", "coherence"]
-
-
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 # Pronouns, articles, conjunctions, prepositions, auxiliaries, and adverbs that carry no topic.
-_FUNCTION_WORDS = """
-a about above after again against all also am among an and another any anybody anyone anything are aren't around as
-at be because been before being below between both but by can can't cannot could couldn't did didn't do does
-doesn't doing don't down during each either else ever every everybody everyone everything few for from further had
-hadn't has hasn't have haven't having he her here hers herself him himself his how however i i'd i'll i'm i've if
-in into is isn't it it's its itself just less many may me might mine more most much must my myself neither never no
-nobody none nor not nothing now of off on once one only onto or other others our ours ourselves out over own per
-quite rather really same shall she should shouldn't since so some somebody someone something still such than that
-that's the their theirs them themselves then there there's these they this those though through thus to too toward
-towards under until up upon us very was wasn't we we'd we'll we're we've were weren't what when where whether which
-while who whom whose why will with within without won't would wouldn't yet you you'd you'll you're you've your
-yours yourself yourselves
-"""
-_NO_TOPIC = frozenset(_FUNCTION_WORDS.split())
+_NO_TOPIC = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
 
 
 def choose_features(

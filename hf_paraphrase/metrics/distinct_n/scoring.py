@@ -6,8 +6,6 @@ from typing import Any
 from ..inputs import check_text_list
 from ..words import check_order, ngrams, sign_words, split_words
 
-__all__ = ["distinct_n"]
-
 
 def distinct_n(
     predictions: Iterable[str], *, max_order: int = 2, tokenize: str = "13a", lowercase: bool = False

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,7 @@ from ..words import sign_words, split_words
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-__all__ = ["embedding_greedy"]
-
 _NAMES = ("embedding_greedy", "embedding_average", "embedding_extrema")
-# Numbers in the largest array of a batch of pairs.
-_CHUNK = 2_000_000
 
 
 def embedding_greedy(
@@ -65,20 +62,25 @@ def embedding_greedy(
     and averages before it normalises, as we do.
     """
     predictions, references = check_texts(predictions, references)
-    ours = split_words(predictions, tokenize=tokenize, lowercase=lowercase)
-    flat = (text for texts in references for text in texts)
-    theirs = split_words(flat, tokenize=tokenize, lowercase=lowercase)
     vectors_name = "given"
+    ours = split_words(predictions, tokenize=tokenize, lowercase=lowercase)
+    theirs = [split_words(texts, tokenize=tokenize, lowercase=lowercase) for texts in references]
     if isinstance(word_vectors, (str, os.PathLike)):
         vectors_name = Path(word_vectors).name
-        word_vectors = load_word_vectors(word_vectors, {word for words in (*ours, *theirs) for word in words})
-    table, encoded = _encode([*ours, *theirs], word_vectors)
-    counts = [len(texts) for texts in references]
-    # The number of the prediction, and of the reference, of every pair.
-    pairs = np.stack([np.repeat(np.arange(len(ours)), counts), len(ours) + np.arange(len(theirs))], axis=1)
-    best = np.maximum.reduceat(_score_pairs(table, encoded, pairs), np.cumsum([0, *counts[:-1]]))
+        word_vectors = load_word_vectors(word_vectors, {*chain.from_iterable([*ours, *chain.from_iterable(theirs)])})
+    known, vectors = word_vectors.key_to_index, np.asarray(word_vectors.vectors)
+
+    def look_up(words: list[str]) -> np.ndarray:
+        return vectors[[known[word] for word in words if word in known]].astype(float)
+
+    best = np.array(
+        [
+            np.max([_score_pair(look_up(output), look_up(text)) for text in texts], axis=0)
+            for output, texts in zip(ours, theirs, strict=True)
+        ]
+    )
     signature = f"nrefs:{count_references(references)}|{sign_words(tokenize, lowercase)}"
-    signature += f"|vectors:{vectors_name}|dim:{table.shape[1]}"
+    signature += f"|vectors:{vectors_name}|dim:{vectors.shape[1]}"
     statistics = [
         SufficientStatistics.from_sentence_scores(name, column, signature, scale=100)
         for name, column in zip(_NAMES, best.T, strict=True)
@@ -87,60 +89,21 @@ def embedding_greedy(
     return Scores(statistics, {**dict(scores), "signature": signature})
 
 
-def _encode(texts: list[list[str]], word_vectors: WordVectors | KeyedVectors) -> tuple[np.ndarray, list[list[int]]]:
-    """A table of the vectors that occur, with a row of zeros at the end, and each text as rows of it."""
-    rows: dict[int, int] = {}
-    known = word_vectors.key_to_index
-    encoded = [[rows.setdefault(known[word], len(rows)) for word in words if word in known] for words in texts]
-    vectors = np.asarray(word_vectors.vectors)
-    return np.vstack([vectors[list(rows)], np.zeros(vectors.shape[1])]).astype(float), encoded
-
-
-def _score_pairs(table: np.ndarray, encoded: list[list[int]], pairs: np.ndarray) -> np.ndarray:
-    """Scores `(pairs, 3)`, batched over pairs of similar length."""
-    lengths = np.array([len(words) for words in encoded])[pairs]
-    units = divide(table, np.linalg.norm(table, axis=1, keepdims=True))
-    scores = np.zeros((len(pairs), len(_NAMES)))
-    for chosen in _batches(lengths, table.shape[1]):
-        first, second = (
-            _pad([encoded[text] for text in pairs[chosen, side]], padding=len(table) - 1) for side in (0, 1)
-        )
-        scores[chosen, 0] = _match_greedily(units[first], units[second], lengths[chosen])
-        scores[chosen, 1] = _cosine(table[first].sum(axis=1), table[second].sum(axis=1))
-        scores[chosen, 2] = _cosine(_extrema(table[first]), _extrema(table[second]))
-    return scores
-
-
-def _batches(lengths: np.ndarray, dimension: int) -> Iterator[np.ndarray]:
-    order = np.lexsort((lengths[:, 1], lengths[:, 0]))
-    order = order[lengths[order].min(axis=1) > 0]
-    start = 0
-    while start < len(order):
-        # By the length of the first side; a long second side among them makes the batch wide, but no wider than this.
-        room = max(1, _CHUNK // (dimension * int(lengths[order[start]].sum())))
-        widest = lengths[order[start : start + room]].max(axis=0).sum()
-        room = max(1, _CHUNK // (dimension * int(widest)))
-        yield order[start : start + room]
-        start += room
-
-
-def _pad(rows: list[list[int]], padding: int) -> np.ndarray:
-    width = max(map(len, rows))
-    return np.array([row + [padding] * (width - len(row)) for row in rows])
-
-
-def _match_greedily(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    cosines = np.maximum(first @ second.transpose(0, 2, 1), 0)
-    one_way, other_way = cosines.max(axis=2).sum(axis=1), cosines.max(axis=1).sum(axis=1)
-    return (one_way / lengths[:, 0] + other_way / lengths[:, 1]) / 2
+def _score_pair(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
+    """The three scores of two texts, given the vectors `(words, dimension)` of their words."""
+    if not len(first) or not len(second):
+        return 0.0, 0.0, 0.0
+    ours, theirs = (divide(words, np.linalg.norm(words, axis=1, keepdims=True)) for words in (first, second))
+    cosines = np.maximum(ours @ theirs.T, 0)
+    greedy = (cosines.max(axis=1).mean() + cosines.max(axis=0).mean()) / 2
+    return greedy, _cosine(first.sum(axis=0), second.sum(axis=0)), _cosine(_extrema(first), _extrema(second))
 
 
 def _extrema(vectors: np.ndarray) -> np.ndarray:
-    """In every dimension the number that is farthest from 0, to which rows of zeros add nothing."""
-    low, high = vectors.min(axis=1), vectors.max(axis=1)
+    """In every dimension the number that is farthest from 0."""
+    low, high = vectors.min(axis=0), vectors.max(axis=0)
     return np.where(-low > high, low, high)
 
 
-def _cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return divide((first * second).sum(axis=1), norms)
+def _cosine(first: np.ndarray, second: np.ndarray) -> float:
+    return float(divide(first @ second, np.asarray(np.linalg.norm(first) * np.linalg.norm(second))))

@@ -9,8 +9,6 @@ from ..bleu.scoring import bleu
 from ..inputs import check_sources, check_texts
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["check_paraphrases", "ibleu"]
-
 
 def ibleu(
     predictions: Iterable[str],

@@ -20,8 +20,6 @@ from ..inputs import check_texts, count_references
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from ..words import split_words
 
-__all__ = ["STAGES", "check_stages", "meteor"]
-
 VARIANTS = ("nltk", "1.5")
 STAGES = ("exact", "stem", "wordnet")
 _PARAMETERS = {"alpha": 0.9, "beta": 3.0, "gamma": 0.5}

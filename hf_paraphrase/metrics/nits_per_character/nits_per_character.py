@@ -6,7 +6,3 @@ from hf_paraphrase.metrics.nits_per_character.scoring import nits_per_character
 class NitsPerCharacter(CheckedMetric):
     function = staticmethod(nits_per_character)
     _check = staticmethod(lambda *, losses, characters: check_losses(losses, "characters", characters))
-    _citation = """
-@mastersthesis{traynor-2018, title = {Unsupervised paraphrase generation from hierarchical language models},
-  author = {Traynor, Michael}, school = {Dalhousie University}, year = {2018}}
-"""

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from ..inputs import check_losses
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["nits_per_character"]
-
 
 def nits_per_character(losses: Iterable[float], characters: Iterable[int]) -> Scores:
     """Nits per character: the loss of a language model, in nats, divided by the number of characters.

@@ -7,8 +7,6 @@ import numpy as np
 from ..inputs import check_losses
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 
-__all__ = ["perplexity"]
-
 
 def perplexity(losses: Iterable[float], tokens: Iterable[int]) -> Scores:
     """Perplexity: e to the power of the negative log-likelihood of all texts divided by their tokens.

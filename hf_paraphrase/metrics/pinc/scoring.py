@@ -6,8 +6,6 @@ from ..inputs import check_sources
 from ..sufficient_statistics import Scores, SufficientStatistics
 from ..words import check_order, ngrams, sign_words, split_words
 
-__all__ = ["pinc"]
-
 
 def pinc(
     predictions: Iterable[str],

@@ -10,8 +10,6 @@ import numpy as np
 from ...errors import InputError
 from ..inputs import check_lengths, check_list
 
-__all__ = ["cohen_kappa", "fleiss_kappa", "mean_cohen_kappa"]
-
 
 def cohen_kappa(first: Iterable[Hashable], second: Iterable[Hashable]) -> float | None:
     """Cohen's kappa: how far two raters agree beyond what their own habits make likely.

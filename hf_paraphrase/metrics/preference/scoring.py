@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from ...common.text_tables import TextTable
 from ...errors import InputError
 from ..inputs import check_lengths, check_text_list
 from .agreement import fleiss_kappa, mean_cohen_kappa
-
-__all__ = ["CHOICES", "preference", "read_judgements"]
 
 CHOICES = ("win", "tie", "loss")
 
@@ -19,8 +14,7 @@ CHOICES = ("win", "tie", "loss")
 def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[str]) -> dict[str, Any]:
     """Preference: wins, ties and losses of human judgements, with Cohen's and Fleiss' kappa.
 
-    How often raters preferred the first of two systems, and how far they agreed beyond chance. `read_judgements` of
-    `hf_paraphrase.metrics.preference.scoring` reads the inputs from a CSV file with columns item, rater and choice.
+    How often raters preferred the first of two systems, and how far they agreed beyond chance.
 
     Args:
         items: The item of each judgement, for instance the number of the source.
@@ -65,30 +59,6 @@ def preference(items: Iterable[str], raters: Iterable[str], choices: Iterable[st
         "cohen_kappa": mean_cohen_kappa(by_rater),
         "fleiss_kappa": fleiss_kappa([[counter[choice] for choice in CHOICES] for counter in by_item.values()]),
     }
-
-
-def read_judgements(path: str | os.PathLike) -> dict[str, list[str]]:
-    """Read judgements from a CSV file whose first line names the columns item, rater and choice.
-
-    Returns:
-        `items`, `raters` and `choices`, as `preference` takes them: `preference(**read_judgements(path))`.
-
-    Raises:
-        InputError: A missing column, an empty field or an unknown choice; the message names file and line.
-        FileNotFoundError: There is no such file.
-    """
-    columns: dict[str, list[str]] = {"item": [], "rater": [], "choice": []}
-    table = TextTable(Path(path), "csv")
-    if missing := [name for name in columns if name not in (table.columns() or ())]:
-        raise InputError(f"{path}: no column {', '.join(missing)}; needed are item, rater and choice")
-    for line, row in table.rows():
-        for name, values in columns.items():
-            value = row[name].strip()
-            if not value or (name == "choice" and value not in CHOICES):
-                wanted = "one of " + ", ".join(CHOICES) if name == "choice" else "not empty"
-                raise InputError(f"{table.place(line)}: {name} must be {wanted}, got {value!r}")
-            values.append(value)
-    return {f"{name}s": values for name, values in columns.items()}
 
 
 def check_judgements(

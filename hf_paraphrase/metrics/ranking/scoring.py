@@ -5,10 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...errors import InputError
-from ..inputs import check_lengths, check_list, check_numbers
+from ..inputs import check_filled_list, check_lengths, check_list, check_numbers
 from ..sufficient_statistics import Scores, SufficientStatistics
-
-__all__ = ["ranking"]
 
 _NAMES = ("precision_at_1", "mrr", "map")
 
@@ -58,9 +56,7 @@ def check_rankings(
     predictions: Iterable[Sequence[float]], references: Iterable[int | Sequence[int]]
 ) -> tuple[list[list[float]], list[list[int]]]:
     """Check scores and labels of queries, and turn positions of the right candidate into labels."""
-    rows, references = check_list("predictions", predictions), check_list("references", references)
-    if not rows:
-        raise InputError("predictions is empty: nothing to score")
+    rows, references = check_filled_list("predictions", predictions), check_list("references", references)
     check_lengths(predictions=rows, references=references)
     scores = [check_numbers(f"predictions[{index}]", row) for index, row in enumerate(rows)]
     return scores, [_check_labels(index, entry, len(scores[index])) for index, entry in enumerate(references)]

@@ -18,8 +18,6 @@ from ..inputs import check_texts, count_references
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from .weighted_lcs import Pair, weighted_lcs
 
-__all__ = ["rouge"]
-
 _LIBRARY_TYPES = ("rouge1", "rouge2")
 TOKENIZE = ("ascii", "unicode")
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-
-__all__ = ["Pair", "weighted_lcs"]
 
 # Two lists of tokens.
 Pair = tuple[Sequence[str], Sequence[str]]
 
-# Cells of one diagonal, over all pairs that are computed together.
-_CHUNK = 200_000
+# Pairs that are computed together.
+_AT_ONCE = 2048
 
 
 def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
@@ -23,24 +21,13 @@ def weighted_lcs(pairs: Sequence[Pair], weight: float) -> np.ndarray:
     Source: Lin 2004, section 4.
     """
     lengths = np.array([(len(x), len(y)) for x, y in pairs]).reshape(len(pairs), 2)
-    longest = int(lengths.max(initial=0))
-    gains = np.diff(np.arange(longest + 2, dtype=float) ** weight)
+    gains = np.diff(np.arange(int(lengths.max(initial=0)) + 2, dtype=float) ** weight)
     values = np.zeros(len(pairs))
-    for chosen in _chunks(lengths):
+    order = np.lexsort((lengths[:, 1], lengths[:, 0]))  # pairs of similar length together, to minimise padding
+    for start in range(0, len(order), _AT_ONCE):
+        chosen = order[start : start + _AT_ONCE]
         values[chosen] = _fill_tables([pairs[index] for index in chosen], lengths[chosen], gains)
     return values
-
-
-def _chunks(lengths: np.ndarray) -> Iterator[np.ndarray]:
-    """Indices of pairs of similar length, to minimise padding."""
-    order = np.lexsort((lengths[:, 1], lengths[:, 0]))
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * (lengths[order[stop], 0] + 1) <= _CHUNK:
-            stop += 1
-        yield order[start:stop]
-        start = stop
 
 
 def _fill_tables(pairs: list[Pair], lengths: np.ndarray, gains: np.ndarray) -> np.ndarray:

@@ -10,8 +10,6 @@ from ..bleu.scoring import bleu
 from ..inputs import check_text_lists
 from ..sufficient_statistics import Scores
 
-__all__ = ["self_bleu"]
-
 
 def self_bleu(predictions: Iterable[Sequence[str]], *, tokenize: str = "13a", lowercase: bool = False) -> Scores:
     """Self-BLEU: how alike the candidates for one source are; lower is more diverse.

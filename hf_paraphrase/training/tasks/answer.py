@@ -20,8 +20,6 @@ from ..losses import Sums, cross_entropy_sums
 from ..packing import check_packing, pack_rows
 from .base import Task, TaskData, encode_rows
 
-__all__ = ["AnswerTask"]
-
 logger = logging.getLogger(__name__)
 
 

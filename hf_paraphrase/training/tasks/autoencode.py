@@ -13,8 +13,6 @@ from ...tokenization import join_sentences, train_document_tokenizer
 from ..batching import token_counts
 from .base import Seq2SeqTask, TaskData, encode_rows
 
-__all__ = ["AutoencodeTask"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -36,8 +36,6 @@ from ..checkpoints import load_trained
 from ..losses import FLAT_FROM, SampledCrossEntropy, Sums, Validation, cross_entropy_sums, flat_cross_entropy
 from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
 
-__all__ = ["NoRowsLeft", "Seq2SeqTask", "Task", "TaskData", "encode_rows"]
-
 logger = logging.getLogger(__name__)
 
 

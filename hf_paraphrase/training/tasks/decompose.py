@@ -25,8 +25,6 @@ from ..word_alignment import align_words
 from .base import NoRowsLeft, TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 
-__all__ = ["AdaptConfig", "AdaptTask", "DecomposeConfig", "DecomposeTask", "label_levels"]
-
 LEVEL_LABELS = ("source_level_labels", "target_level_labels")
 
 

@@ -15,8 +15,6 @@ from ..arguments import TrainingConfig
 from ..batching import token_counts
 from .base import Seq2SeqTask, TaskData, encode_rows
 
-__all__ = ["DenoiseConfig", "DenoiseTask", "add_noise"]
-
 SPAN = 3.0  # the mean of the Poisson distribution of a masked span's words, as in BART
 
 

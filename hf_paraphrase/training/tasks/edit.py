@@ -22,8 +22,6 @@ from ..losses import Validation
 from .base import TaskData
 from .paraphrase import ParaphraseTask, encode_pairs
 
-__all__ = ["EditConfig", "EditTask"]
-
 logger = logging.getLogger(__name__)
 
 # Pairs looked at for each neighbour that is wanted, where those with a sentence of the example do not count.

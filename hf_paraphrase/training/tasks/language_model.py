@@ -21,8 +21,6 @@ from ..batching import LengthBatches, ShuffledDocuments
 from ..losses import Validation
 from .base import Seq2SeqTask, TaskData
 
-__all__ = ["LanguageModelConfig", "LanguageModelTask", "encode_documents"]
-
 logger = logging.getLogger(__name__)
 
 # All ids of the tokenizer's few hundred symbols fit; a book takes a quarter of the space.

@@ -31,8 +31,6 @@ from ..batching import Batch, Collator, PairCollator, token_counts
 from ..losses import Sums, Validation
 from .base import Task, TaskData
 
-__all__ = ["MatchTask"]
-
 logger = logging.getLogger(__name__)
 
 

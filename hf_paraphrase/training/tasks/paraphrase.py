@@ -22,8 +22,6 @@ from ..batching import Batch
 from ..losses import Reward, SelfCritical, Sums, Validation, load_reward
 from .base import Seq2SeqTask, TaskData, encode_rows
 
-__all__ = ["CONTROL", "ControlLevels", "ParaphraseTask", "add_tokens", "draw_plain", "encode_pairs"]
-
 logger = logging.getLogger(__name__)
 
 # Column of encoded pairs that holds the id of each pair's control token.

@@ -8,8 +8,6 @@ import pyarrow as pa
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
-__all__ = ["ProverbsBuilder", "ProverbsConfig"]
-
 
 @dataclass
 class ProverbsConfig(SampledPairsConfig):

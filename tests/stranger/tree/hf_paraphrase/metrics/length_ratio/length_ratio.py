@@ -6,6 +6,3 @@ from hf_paraphrase.metrics.length_ratio.scoring import length_ratio
 class LengthRatio(CheckedMetric):
     function = staticmethod(length_ratio)
     _check = staticmethod(check_sources)
-    _citation = """
-@misc{anonymous-2026-length, title = {Counting words}, author = {Anonymous}, year = {2026}}
-"""

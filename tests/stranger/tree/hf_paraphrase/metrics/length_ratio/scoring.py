@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from ..inputs import check_sources
 from ..sufficient_statistics import Scores, SufficientStatistics
 
-__all__ = ["length_ratio"]
-
 
 def length_ratio(predictions: Iterable[str], sources: Iterable[str]) -> Scores:
     """Length ratio: how many words paraphrases have for each word of their sources.

@@ -2,8 +2,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..layers.writing import WritingConfig
 
-__all__ = ["BagGruConfig"]
-
 
 @strict
 class BagGruConfig(WritingConfig):

@@ -12,8 +12,6 @@ from ..layers.portable import PortableModel
 from ..layers.token_ids import embed
 from .configuration_bag_gru import BagGruConfig
 
-__all__ = ["BagGruForConditionalGeneration", "BagGruModel", "BagGruPreTrainedModel"]
-
 
 class BagGruCache:
     """What the decoder remembers between two steps of `generate()`: the GRU's state `(batch, hidden_size)`."""
