@@ -17,7 +17,7 @@ from ..errors import InputError
 from .bounds import check_bound
 from .files import describe_digits
 
-__all__ = ["Options", "check_known", "check_type", "default_of", "option", "parse_scalar", "read_yaml"]
+__all__ = ["Options", "check_fields", "check_known", "check_type", "default_of", "option", "parse_scalar", "read_yaml"]
 
 # The bounds of a number: what its field says, whether a value keeps to it, and how errors put it.
 RANGES = {
@@ -57,14 +57,19 @@ class Options:
     __dataclass_fields__: ClassVar[dict[str, Field]]
 
     def __post_init__(self):
-        hints = get_type_hints(type(self))
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, str) and Path in (hints[one.name], *get_args(hints[one.name])):
-                value = Path(value)
-                object.__setattr__(self, one.name, value)  # the class may be frozen
-            check_type(one.name, value, hints[one.name])
-            check_range(one.name, value, one.metadata)
+        check_fields(self, fields(self))
+
+
+def check_fields(options: Any, checked: Iterable[Field]) -> None:
+    """Refuse values of a dataclass that do not fit the types and bounds of its fields; a path in words becomes one."""
+    hints = get_type_hints(type(options))
+    for one in checked:
+        value = getattr(options, one.name)
+        if isinstance(value, str) and Path in (hints[one.name], *get_args(hints[one.name])):
+            value = Path(value)
+            object.__setattr__(options, one.name, value)  # the class may be frozen
+        check_type(one.name, value, hints[one.name])
+        check_range(one.name, value, one.metadata)
 
 
 def check_range(name: str, value: Any, bounds: Mapping[str, Any]) -> None:

@@ -113,8 +113,11 @@ def _use(name: str, builder: type[CorpusBuilder]) -> str:
     calls = [f'hf_paraphrase.load_dataset("{name}"{where})']
     calls += [f'hf_paraphrase.load_dataset("{name}", "{configs[-1]}"{where})'] if len(configs) > 1 else []
     config = builder.builder_configs[builder.DEFAULT_CONFIG_NAME]
-    rows = [f"| `{argument}` | `{getattr(config, argument)!r}` |" for argument in config.arguments()]
+    rows = [
+        f"| `{argument}` | `{getattr(config, argument)!r}` | {field.metadata.get('help', '')} |"
+        for argument, field in config.arguments().items()
+    ]
     return "\n".join(
         ["## Use\n", "```python", "import hf_paraphrase\n", *calls, "```\n", *_download(name)]
-        + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default |", "|---|---|", *rows]
+        + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default | |", "|---|---|---|", *rows]
     )

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +8,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+from ..common.fields import option
+from ..common.files import read_json_object
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 
@@ -23,31 +23,20 @@ Captions = dict[int, list[str]]
 
 @dataclass
 class MscocoConfig(CorpusConfig):
-    """How captions become pairs.
+    """How captions become pairs."""
 
-    Args:
-        seed: Decides which caption is left out, which are paired and which images are tested on.
-        max_words: Maximum number of words of a caption; longer ones are cut.
-        both_directions: Use every training pair a second time with its sides exchanged.
-        all_pairs: Train on every ordered pair of an image's captions, many more than the paper used.
-        consensus: Train and validate on a pair for each caption: its target is the other caption of the image with
-            which all agree most.
-        validation_size: Images of Val 2014 to validate on.
-        test_size: Most of the other images of Val 2014 to test on.
-    """
-
-    seed: int = 42
-    max_words: int = 15
-    both_directions: bool = False
-    all_pairs: bool = False
-    consensus: bool = False
-    validation_size: int = 1000
-    test_size: int = 20_000
+    seed: int = option("Decides which captions are left out and paired, and which images are tested on.", 42)
+    max_words: int = option("Most words of a caption; longer ones are cut.", 15, least=1)
+    both_directions: bool = option("Use every training pair a second time with its sides exchanged.", False)
+    all_pairs: bool = option("Train on every ordered pair of an image's captions, unlike the paper.", False)
+    consensus: bool = option(
+        "Train and validate on a pair for each caption: its target is the other one with which all agree most.", False
+    )
+    validation_size: int = option("Images of Val 2014 to validate on.", 1000, least=0)
+    test_size: int = option("Most of the other images of Val 2014 to test on.", 20_000, least=0)
 
     def check(self) -> None:
         super().check()
-        self.at_least(1, "max_words")
-        self.at_least(0, "validation_size", "test_size")
         if self.both_directions and self.all_pairs:
             raise InputError("`all_pairs` already has both directions of every pair; leave `both_directions` out")
         if self.consensus and (self.all_pairs or self.both_directions):
@@ -113,29 +102,25 @@ class MscocoBuilder(ParaphraseBuilder):
         }
         return {split: {"images": found, "split": split} for split, found in images.items()}
 
-    def _generate_examples(self, images: Captions, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        make_rows = self._test_row if split == "test" else self._pairs
+    def generate_rows(self, images: Captions, split: str) -> Iterator[dict[str, Any]]:
         for image, captions in images.items():
-            for number, row in enumerate(make_rows(image, captions, split)):
-                yield f"{image}-{number}", row
+            if split == "test":
+                source, *references = seeded_order(captions, self.config.seed, image)
+                yield {"source": source, "references": references}
+            else:
+                pairs = self._pairs(image, captions, split)
+                yield from ({"source": source, "target": target} for source, target in pairs)
 
-    def _pairs(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
+    def _pairs(self, image: int, captions: list[str], split: str) -> list[tuple[str, str]]:
         if self.config.all_pairs and split == "train":
-            pairs = list(permutations(captions, 2))
-        elif self.config.consensus:
+            return list(permutations(captions, 2))
+        if self.config.consensus:
             best, second, *_ = rank_by_agreement(captions)
-            pairs = [(caption, second if caption == best else best) for caption in captions]
-        else:
-            drawn = seeded_order(captions, self.config.seed, image)[:4]
-            pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
-            if self.config.both_directions and split == "train":
-                pairs += [pair[::-1] for pair in pairs]
-        for source, target in pairs:
-            yield {"source": source, "target": target, "references": None}
-
-    def _test_row(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
-        source, *references = seeded_order(captions, self.config.seed, image)
-        yield {"source": source, "target": None, "references": references}
+            return [(caption, second if caption == best else best) for caption in captions]
+        drawn = seeded_order(captions, self.config.seed, image)[:4]
+        pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
+        both = self.config.both_directions and split == "train"
+        return pairs + [(target, source) for source, target in pairs] if both else pairs
 
 
 def rank_by_agreement(captions: list[str]) -> list[str]:
@@ -203,31 +188,11 @@ def _words(caption: Any, max_words: int) -> tuple[list[str], int]:
 
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
     expected = 'expected is a captions file of COCO 2014: {"images": [{"id": …}], "annotations": [{"image_id": …, …}]}'
-    content = path.read_bytes()
     try:
-        content = json.loads(content)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 at byte {error.start}; {expected}") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
-    except RecursionError as error:
-        raise InputError(f"{path} nests too deeply; {expected}") from error
-    except ValueError as error:
-        # For numbers with too many digits, Python does not report the position.
-        digits = max(re.finditer(rb"\d+", content), key=lambda number: len(number[0]))
-        line = content.count(b"\n", 0, digits.start()) + 1
-        raise InputError(f"{path}, line {line}, has a number of {len(digits[0]):,} digits; {expected}") from error
-    try:
-        return _read_images(content["images"]), [dict(entry) for entry in content["annotations"]]
-    except (KeyError, TypeError, ValueError) as error:
+        content = read_json_object(path)
+        images = [int(image["id"]) for image in content["images"]]
+        return images, [dict(entry) for entry in content["annotations"]]
+    except InputError as error:
+        raise InputError(f"{error}; {expected}") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} has other fields ({error!r}); {expected}") from error
-
-
-def _read_images(images: list[dict[str, Any]]) -> list[int]:
-    numbers = []
-    for place, image in enumerate(images):
-        try:
-            numbers.append(int(image["id"]))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"images[{place}]: {error!r}") from error
-    return numbers

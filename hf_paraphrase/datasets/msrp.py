@@ -1,21 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
 
-__all__ = ["MsrpBuilder", "MsrpConfig"]
+__all__ = ["MsrpBuilder"]
 
 TRAIN_FILE, TEST_FILE = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 COLUMNS = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
-
-
-@dataclass
-class MsrpConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`; the corpus has its own test file."""
-
-    validation_size: int = 400
 
 
 class MsrpBuilder(SentencePairsBuilder):
@@ -41,8 +33,8 @@ class MsrpBuilder(SentencePairsBuilder):
 
     corpus_name = "msrp"
     BUILDER_CONFIGS = [
-        MsrpConfig(name="pairs", description="All pairs with labels."),
-        MsrpConfig(name="paraphrases", description="The pairs that are paraphrases."),
+        SentencePairsConfig(name="pairs", description="All pairs with labels.", validation_size=400),
+        SentencePairsConfig(name="paraphrases", description="The pairs that are paraphrases.", validation_size=400),
     ]
     files = (TRAIN_FILE, TEST_FILE)
     origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"

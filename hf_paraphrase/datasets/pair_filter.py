@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..common.fields import option
 from .sentences import TITLES
 
 __all__ = ["PairFilter", "ComparedSentence", "word_overlap"]
@@ -102,17 +103,24 @@ def word_overlap(first: ComparedSentence, second: ComparedSentence) -> float:
 
 @dataclass
 class PairFilter:
-    """The pairs to keep; `GroupsConfig` describes the arguments."""
+    """The pairs to keep."""
 
-    min_overlap: float = 0.0
-    max_overlap: float = 1.0
-    max_length_ratio: float | None = None
-    min_words: int = 1
-    max_words: int | None = None
-    same_numbers: bool = False
-    same_names: bool = False
-    same_pronouns: bool = False
-    same_polarity: bool = False
+    min_overlap: float = option(
+        "Leave out pairs whose words have a smaller F1: 0 shares no word.", 0.0, least=0, most=1
+    )
+    max_overlap: float = option("Leave out pairs whose words have a larger F1: 1 are the same.", 1.0, least=0, most=1)
+    max_length_ratio: float | None = option(
+        "Leave out pairs whose longer sentence has more than so many times the words of the shorter.", None, least=1
+    )
+    min_words: int = option("Sentences of fewer words are left out.", 1, least=1)
+    max_words: int | None = option("Sentences of more words are left out, not cut.", None, least=1)
+    same_numbers: bool = option("Leave out pairs whose figures and number words differ.", False)
+    same_names: bool = option(
+        "Leave out pairs of which one has a name, a word with a capital inside a sentence, that the other lacks.",
+        False,
+    )
+    same_pronouns: bool = option("Leave out pairs whose pronouns name different persons.", False)
+    same_polarity: bool = option("Leave out pairs of which one alone negates, or one alone asks.", False)
 
     def takes(self, sentence: ComparedSentence) -> bool:
         """Whether a sentence may be in a pair at all."""

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError
+from ..common.fields import option
 from .addresses import RELEASES, Release, ReleasedFile
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
@@ -22,21 +23,14 @@ LEFT_OUT = r"\p{Nd}|\[[^\s\]]+\]"
 
 @dataclass
 class PpdbConfig(SampledPairsConfig):
-    """Which file to read, and how its pairs become splits.
+    """Which file to read, and how its pairs become splits."""
 
-    Args:
-        size: The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.
-        part: lexical, phrasal or all; None reads all available parts of one size, or downloads all.
-    """
-
-    size: str | None = None
-    part: str | None = None
-
-    def check(self) -> None:
-        super().check()
-        for name, known in (("size", SIZES), ("part", PARTS)):
-            if getattr(self, name) not in (None, *known):
-                raise InputError(f"`{name}` must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+    size: Literal["s", "m", "l", "xl", "xxl", "xxxl"] | None = option(
+        "The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.", None
+    )
+    part: Literal["lexical", "phrasal", "all"] | None = option(
+        "lexical, phrasal or all; None reads all available parts of one size, or downloads all.", None
+    )
 
 
 class PpdbBuilder(SampledPairsBuilder):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..common.fields import option
 from .addresses import Release
 from .bm25 import index_texts, require_bm25, search
 from .sampling import linked_groups, pair_key
@@ -13,26 +14,18 @@ from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePa
 __all__ = ["QuoraBuilder", "QuoraConfig"]
 
 FILE = "quora_duplicate_questions.tsv"
+# Those of Li et al. 2018.
+SIZES = {"train_size": 100_000, "validation_size": 3000, "test_size": 30_000, "max_words": 20}
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
 
 
 @dataclass
 class QuoraConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`, with the sizes of Li et al. 2018.
+    """As `SentencePairsConfig`, with what `clean_pairs` draws from."""
 
-    Args:
-        pool_size: For `clean_pairs`: number of most similar questions from which non-duplicates are drawn.
-    """
-
-    train_size: int | None = 100_000
-    validation_size: int = 3000
-    test_size: int | None = 30_000
-    max_words: int | None = 20
-    pool_size: int = 10
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(1, "pool_size")
+    pool_size: int = option(
+        "For `clean_pairs`: number of most similar questions from which non-duplicates are drawn.", 10, least=1
+    )
 
 
 class QuoraBuilder(SentencePairsBuilder):
@@ -72,18 +65,11 @@ class QuoraBuilder(SentencePairsBuilder):
     corpus_name = "quora"
     in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
-        QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),
-        QuoraConfig(name="clean", description="Duplicates, divided so that splits share no question."),
-        QuoraConfig(
-            name="pairs",
-            description="All pairs with labels.",
-            train_size=None,
-            validation_size=10_000,
-            test_size=10_000,
-            max_words=None,
-        ),
-        QuoraConfig(name="clean_pairs", description="The pairs of clean, and as many sampled ones that are none."),
-        QuoraConfig(name="li2018", description="An existing split, whose test rows say whether they stand in train."),
+        QuoraConfig("paraphrases", description="Duplicates, divided at random.", **SIZES),
+        QuoraConfig("clean", description="Duplicates, divided so that splits share no question.", **SIZES),
+        QuoraConfig("pairs", description="All pairs with labels.", validation_size=10_000, test_size=10_000),
+        QuoraConfig("clean_pairs", description="The pairs of clean, and as many sampled ones that are none.", **SIZES),
+        QuoraConfig("li2018", description="An existing split, whose test rows say if they stand in train.", **SIZES),
     ]
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
@@ -111,11 +97,11 @@ class QuoraBuilder(SentencePairsBuilder):
                 splits = self.divide(pairs, linked=self.config.name.startswith("clean"))
         return self.parts_of(splits)
 
-    def _generate_examples(
+    def generate_rows(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[dict[str, Any]]:
         rows = self._beside_others(pairs) if self.config.name == "clean_pairs" else pairs
-        yield from super()._generate_examples(rows, split, known)
+        yield from super().generate_rows(rows, split, known)
 
     def _beside_others(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Follow each pair with its first question paired with a similar non-duplicate, if any."""

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Literal
 
+from ..common.fields import check_type
 from ..errors import InputError
 from ..installation import require
 
-__all__ = ["SPLITTERS", "check_splitter", "is_abbreviated", "sentence_splitter", "split_by_rules"]
+__all__ = ["Splitter", "is_abbreviated", "sentence_splitter", "split_by_rules"]
 
-SPLITTERS = ("rules", "punkt")
+Splitter = Literal["rules", "punkt"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -49,21 +51,15 @@ ROMAN = re.compile(r"[ivxlc]+|[IVXLC]+")
 ELLIPSIS = re.compile(r"…|\.(?: ?\.)+")
 
 
-def sentence_splitter(name: str) -> Callable[[str], list[str]]:
+def sentence_splitter(name: Splitter) -> Callable[[str], list[str]]:
     """Return the function that splits a text into its sentences, white space made single spaces.
 
     `rules` is `split_by_rules`, without dependencies; `punkt` the English model of NLTK's Punkt (Kiss and Strunk
     2006), whose data somebody has to have downloaded once. An unknown name, or what is not installed, raises
     InputError.
     """
-    check_splitter(name)
+    check_type("splitter", name, Splitter)
     return split_by_rules if name == "rules" else _load_punkt()
-
-
-def check_splitter(name: str) -> None:
-    """Raise InputError, with the known names, for a name that is not a splitter."""
-    if name not in SPLITTERS:
-        raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")
 
 
 def split_by_rules(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from ..common.fields import option
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
@@ -39,23 +40,12 @@ DOUBLING = {"get", "knit", "run", "skip", "stop", "swim"}
 
 @dataclass
 class SyntheticQuestionsConfig(CorpusConfig):
-    """How many questions to make.
+    """How many questions to make."""
 
-    Args:
-        seed: Decides everything that is drawn.
-        train_size: Pairs to train on, all different.
-        validation_size: Pairs to validate on.
-        test_size: Questions to test on, each with its references.
-    """
-
-    seed: int = 42
-    train_size: int = 60_000
-    validation_size: int = 1000
-    test_size: int = 1000
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(0, "train_size", "validation_size", "test_size")
+    seed: int = option("Decides everything that is drawn.", 42)
+    train_size: int = option("Pairs to train on, all different.", 60_000, least=0)
+    validation_size: int = option("Pairs to validate on.", 1000, least=0)
+    test_size: int = option("Questions to test on, each with its references.", 1000, least=0)
 
 
 class SyntheticQuestionsBuilder(ParaphraseBuilder):
@@ -85,7 +75,7 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
     def parts(self) -> dict[str, dict[str, Any]]:
         return {split: {"split": split} for split in ("train", "validation", "test")}
 
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    def generate_rows(self, split: str) -> Iterator[dict[str, Any]]:
         size = getattr(self.config, f"{split}_size")
         seed = self.config.seed
         choose = _chooser(f"{seed} {split}")
@@ -101,7 +91,7 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
                     raise InputError(f"`{split}_size` is {size}, but the grammar has about {len(seen)} different rows")
                 continue
             failures = 0
-            yield len(seen), row
+            yield row
             seen.add(key)
 
 
@@ -137,7 +127,7 @@ def _pair(meaning: Meaning, choose: Choose) -> tuple[frozenset[str], dict[str, A
     first = choose(templates)
     second = choose([template for template in templates if template is not first])
     source, target = (word_meaning(meaning, template, choose) for template in (first, second))
-    return frozenset((source, target)), {"source": source, "target": target, "references": None}
+    return frozenset((source, target)), {"source": source, "target": target}
 
 
 def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
@@ -145,7 +135,7 @@ def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
     first = choose(templates)
     source = word_meaning(meaning, first, choose)
     others = [word_meaning(meaning, template, choose) for template in templates if template is not first]
-    return repr(meaning), {"source": source, "target": None, "references": others}
+    return repr(meaning), {"source": source, "references": others}
 
 
 def _chooser(seed: str) -> Choose:

@@ -2,26 +2,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
-__all__ = ["TwitterUrlBuilder", "TwitterUrlConfig"]
+# Those of Li et al. 2018.
+SIZES = {"test_size": 5000, "max_words": 20}
+
+__all__ = ["TwitterUrlBuilder"]
 
 TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
 # Some lines of the release have one more, empty column before the address.
 COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")
 VOTES = re.compile(r"\(([0-6]), ?6\)")
-
-
-@dataclass
-class TwitterUrlConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`, with the sizes of Li et al. 2018."""
-
-    test_size: int | None = 5000
-    max_words: int | None = 20
 
 
 class TwitterUrlBuilder(SentencePairsBuilder):
@@ -58,9 +52,9 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     corpus_name = "twitter_url"
     in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
-        TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),
-        TwitterUrlConfig(name="pairs", description="All clear pairs with labels.", test_size=None, max_words=None),
-        TwitterUrlConfig(name="li2018", description="An existing split of the automatically labelled part."),
+        SentencePairsConfig("paraphrases", description="Pairs that four of six people or more found equal.", **SIZES),
+        SentencePairsConfig("pairs", description="All clear pairs with labels."),
+        SentencePairsConfig("li2018", description="An existing split of the part labelled automatically.", **SIZES),
     ]
     files = (TRAIN_FILE, TEST_FILE, *(name for names in LI2018_FILES.values() for name in names))
     origin = "the corpus is given out by its authors, github.com/lanwuwei/Twitter-URL-Corpus (CC BY-NC-SA 3.0)"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..common.fields import option
 from .corpus_reader import CorpusReader
 from .pair_store import PairStore, TextIndex, hash_texts
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
@@ -23,14 +24,9 @@ QUESTION_COLUMNS = ("question", "tokens", "tags", "lemmas", "entities")
 
 @dataclass
 class WikianswersConfig(SampledPairsConfig):
-    """As `SampledPairsConfig`, with the size of the paper.
+    """As `SampledPairsConfig`, with the form of the questions."""
 
-    Args:
-        as_written: Serve questions as people wrote them, from `questions.txt`, not lemmatised.
-    """
-
-    train_size: int | None = 4_826_492
-    as_written: bool = False
+    as_written: bool = option("Questions as people wrote them, from `questions.txt`, not lemmatised.", False)
 
 
 class WikianswersBuilder(SampledPairsBuilder):
@@ -58,7 +54,7 @@ class WikianswersBuilder(SampledPairsBuilder):
     """
 
     corpus_name = "wikianswers"
-    BUILDER_CONFIGS = [WikianswersConfig(name="paper", description="4.8 million pairs, 20,000 questions to test on.")]
+    BUILDER_CONFIGS = [WikianswersConfig("paper", description="20,000 questions to test on.", train_size=4_826_492)]
     files = tuple(f"{name}{end}" for name in (PAIRS_FILE, QUESTIONS_FILE) for end in ("", ".gz"))
     expected = (
         f"expected in it: {PAIRS_FILE}, plain or .gz ({'⇥'.join(PAIR_COLUMNS)}); for `as_written` also "

@@ -2,29 +2,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from .corpus_reader import CorpusReader
 from .documents import DocumentBuilder, DocumentConfig
 
-__all__ = ["WikipediaParagraphsBuilder", "WikipediaParagraphsConfig"]
+__all__ = ["WikipediaParagraphsBuilder"]
 
 HEADING = re.compile(r"\s*(?P<level>=(?: ?=)*) .* (?P=level)\s*$")
 # WikiText sets apart what stands inside words and numbers (`co @-@ star`, `1 @,@ 000`), and endings (`dog 's`).
 INSIDE = re.compile(r" @([-.,])@ ")
 ENDING = re.compile(r"(?<=\w) (?='(?:s|t|re|ve|ll|d|m)(?!\w))")
-
-
-@dataclass
-class WikipediaParagraphsConfig(DocumentConfig):
-    __doc__ = DocumentConfig.__doc__
-
-    vocabulary_size: int = 120_000
-    max_unknown: float = 0.04
-    train_size: int = 500_000
-    validation_size: int = 5000
-    test_size: int = 50_000
 
 
 class WikipediaParagraphsBuilder(DocumentBuilder):
@@ -57,7 +45,15 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     corpus_name = "wikipedia_paragraphs"
     in_file_order = ("paper",)
     BUILDER_CONFIGS = [
-        WikipediaParagraphsConfig(name="paper", description="50 to 250 words, 120,000 known, 4% unknown.")
+        DocumentConfig(
+            name="paper",
+            description="50 to 250 words, 120,000 known, 4% unknown.",
+            vocabulary_size=120_000,
+            max_unknown=0.04,
+            train_size=500_000,
+            validation_size=5000,
+            test_size=50_000,
+        )
     ]
     files = tuple(f"*.{ending}{zipped}" for ending in ("txt", "tokens", "raw") for zipped in ("", ".gz"))
     expected = "expected there: *.txt, *.tokens or *.raw (or .gz), one paragraph a line, as in WikiText"

@@ -6,6 +6,7 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import option
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut
@@ -20,13 +21,9 @@ Question = tuple[str, list[str], list[int]]
 
 @dataclass
 class WikiqaConfig(CorpusConfig):
-    """Which questions are kept.
+    """Which questions are kept."""
 
-    Args:
-        unanswered: Keep questions that no candidate answers; their `label` is -1.
-    """
-
-    unanswered: bool = False
+    unanswered: bool = option("Keep questions that no candidate answers; their `label` is -1.", False)
 
 
 class WikiqaBuilder(CorpusBuilder):
@@ -71,13 +68,11 @@ class WikiqaBuilder(CorpusBuilder):
             for split, questions in found.items()
         }
 
-    def _generate_examples(
-        self, questions: tuple[Question, ...], tested: set[str]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, (query, candidates, relevance) in enumerate(questions):
+    def generate_rows(self, questions: tuple[Question, ...], tested: set[str]) -> Iterator[dict[str, Any]]:
+        for query, candidates, relevance in questions:
             label = relevance.index(1) if 1 in relevance else -1
             if query.casefold() not in tested and (label >= 0 or self.config.unanswered):
-                yield number, {"query": query, "candidates": candidates, "label": label, "relevance": relevance}
+                yield {"query": query, "candidates": candidates, "label": label, "relevance": relevance}
 
     def _read(self, reader: CorpusReader, name: str) -> list[Question]:
         path = self.find(name)

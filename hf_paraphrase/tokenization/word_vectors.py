@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +42,8 @@ def load_word_vectors(path: str | os.PathLike, vocabulary: Container[str] | None
     """
     path, kept = Path(path), _KeptVectors(vocabulary)
     is_binary = path.name.removesuffix(".gz").endswith(".bin")
-    try:
-        with open_plain_or_gzipped(path) as file:
-            dimension = _read_binary(path, file, kept) if is_binary else _read_text(path, file, kept)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is a damaged gzip file ({error})") from error
+    with open_plain_or_gzipped(path) as file:
+        dimension = _read_binary(path, file, kept) if is_binary else _read_text(path, file, kept)
     vectors = np.array(kept.vectors, dtype=np.float32).reshape(len(kept.vectors), dimension)
     return WordVectors(kept.key_to_index, vectors)
 

@@ -206,8 +206,8 @@ class Careless(ParaphraseBuilder):
     def _split_generators(self, dl_manager):
         return [datasets.SplitGenerator(name="train")]
 
-    def _generate_examples(self):
-        yield from enumerate({"source": text, "target": "a", "references": ["b", text]} for text in self.texts)
+    def generate_rows(self):
+        yield from ({"source": text, "target": "a", "references": ["b", text]} for text in self.texts)
 
 
 @pytest.mark.parametrize("blank", ["", " \u3000"])

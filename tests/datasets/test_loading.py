@@ -32,9 +32,9 @@ class TwoRowsBuilder(ParaphraseBuilder):
     def _split_generators(self, dl_manager):
         return [datasets.SplitGenerator("train", {})]
 
-    def _generate_examples(self):
+    def generate_rows(self):
         for number in range(2):
-            yield number, {"source": f"ask {number}", "target": "answer", "references": None}
+            yield {"source": f"ask {number}", "target": "answer"}
 """
 
 
@@ -155,8 +155,8 @@ def test_processes_at_once(cache):
         ({"version": "2.0.0"}, "no argument 'version'"),
         ({"split": "tests"}, "no split 'tests'; did you mean test"),
         ({"test_size": -1}, "`test_size` must be at least 0, not -1"),
-        ({"test_size": "5"}, "`test_size` must be of type int, not '5'"),
-        ({"seed": True}, "`seed` must be of type int, not True"),
+        ({"test_size": "5"}, "`test_size` must be int, not '5'"),
+        ({"seed": True}, "`seed` must be int, not True"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, message):

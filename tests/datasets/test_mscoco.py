@@ -213,18 +213,18 @@ def test_folder_is_only_read(corpus):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "line 1, is not JSON"),
+        (b"", "is not valid JSON.*line 1"),
         (b"[" * 100_000, "nests too deeply"),
-        (b'{"images": [],\n "annotations": [,]}', "line 2, is not JSON"),
+        (b'{"images": [],\n "annotations": [,]}', "is not valid JSON.*line 2"),
         (b"\xff\xfe{", "is not"),
-        (b"[]", "has other fields"),
+        (b"[]", "must hold one JSON object"),
         (b'{"images": []}', "has other fields"),
         (b'{"images": [1], "annotations": []}', "has other fields"),
         (b'{"images": [{"id": 1}], "annotations": [5]}', "has other fields"),
         (b'{"images": [{"id": 1}], "annotations": []}', "no image with two captions"),
-        (b'{"images": [{"id": 1}, {"id": 1e999}], "annotations": []}', r"images\[1\].*infinity"),
-        (b'{"images": [{"id": NaN}], "annotations": []}', r"images\[0\].*NaN"),
-        (b'{"images": [],\n "annotations": [{"id": ' + b"7" * 5000 + b"}]}", "line 2, has a number of 5,000 digits"),
+        (b'{"images": [{"id": 1}, {"id": 1e999}], "annotations": []}', "has other fields .*infinity"),
+        (b'{"images": [{"id": NaN}], "annotations": []}', "has other fields .*NaN"),
+        (b'{"images": [],\n "annotations": [{"id": ' + b"7" * 5000 + b"}]}", "is not valid JSON.*digits"),
     ],
 )
 def test_damaged_file_is_named(corpus, text, message):
