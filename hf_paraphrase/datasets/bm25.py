@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..installation import require
-
 if TYPE_CHECKING:
     import bm25s
 
-__all__ = ["index_texts", "require_bm25", "search"]
-
-
-def require_bm25(corpus: str) -> None:
-    """Raise InputError, which says what to install, where a corpus cannot be searched."""
-    require("bm25s", "ranking", corpus)
+__all__ = ["index_texts", "search"]
 
 
 def index_texts(texts: list[str]) -> bm25s.BM25:

@@ -33,29 +33,7 @@ class BooksConfig(RunningTextConfig):
 
 
 class BooksBuilder(RunningTextBuilder):
-    """The Toronto Books corpus, in documents of a fixed number of lines, as Traynor 2018, section 4.2.2, trains on it.
-
-    Source: BookCorpus, 11,038 novels with 74 million sentences, once at https://yknzhu.wixsite.com/mbweb and not given
-    out there any more.
-
-    Citation: Yukun Zhu, Ryan Kiros, Richard Zemel, Ruslan Salakhutdinov, Raquel Urtasun, Antonio Torralba, Sanja
-    Fidler. Aligning books and movies: towards story-like visual explanations by watching movies and reading books.
-    ICCV 2015.
-
-    Licence: none stated; the books are their authors'. For research.
-
-    Layout: `data_dir` holds `books_large_p1.txt` and `books_large_p2.txt`, or other `.txt` files, plain or gzipped,
-    with one sentence a line, lower-cased, words separated by spaces. Nothing says where a book ends.
-
-    Columns: `title` and `author`, which are None, and `sentences`, the lines of a document. With the configuration
-    `pairs`: `source`, a sentence, and `target`, the next one, both at most 30 words separated by spaces.
-
-    Splits: documents of 1,000 lines (`lines_per_document`), 1% of them in `test`, 0.5% in `validation`, the others in
-    `train`. A hash of a document's text decides its split. As nothing says where a book ends, other parts of a test
-    document's book can be in `train`.
-
-    Configurations: `documents` with one row a document, `pairs` with one row for every sentence but a document's last.
-    """
+    """The Toronto Books corpus, in documents of a fixed number of lines, as in Traynor 2018, section 4.2.2."""
 
     corpus_name = "books"
     BUILDER_CONFIGS = [

@@ -66,11 +66,7 @@ def check_order(config: CorpusConfig, least: str, most: str) -> None:
 
 
 class CorpusBuilder(datasets.ArrowBasedBuilder):
-    """A corpus read from its published files, which its class docstring says how to get.
-
-    The docstring is also the text of the dataset card: paragraphs that start with `Source:`, `Citation:`, `Licence:`,
-    `Layout:`, `Columns:`, `Splits:` or `Configurations:` become its sections.
-    """
+    """A corpus read from its published files; what these are and how to get them says its card, `cards/NAME.md`."""
 
     VERSION = datasets.Version("1.0.0")
     # Its name in `load_dataset`; classes without a name are base classes.

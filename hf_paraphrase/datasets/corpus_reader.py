@@ -104,37 +104,26 @@ class CorpusReader:
                     yield number, line
 
     def rows(
-        self,
-        path: Path,
-        columns: Sequence[str],
-        separator: str = "\t",
-        header: bool = False,
-        optional: int = 0,
-        quoted: bool = False,
-        over_lines: bool = False,
+        self, path: Path, columns: Sequence[str], header: bool = False, optional: int = 0, quoted: bool = False
     ) -> Iterator[tuple[int, list[str]]]:
-        """Read lines of separated fields; one with another number of fields is bad.
+        """Read lines of fields, separated by tabs; one with another number of fields is bad.
 
         Args:
             path: The file.
             columns: The names of the fields.
-            separator: What stands between them.
             header: The first line names the fields, and has to name these, or InputError is raised.
             optional: Number of trailing fields that may be missing; they are read as empty.
-            quoted: Fields may be in double quotes.
-            over_lines: Quoted fields may span several lines, as in csv files. Elsewhere a line is a row, so that
-                a stray quote costs no row but its own.
+            quoted: Fields may be in double quotes. A stray quote costs no row but its own.
         """
         lines = self.lines(path)
         if header:
-            self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
+            self._check_header(path, next(lines, (1, ""))[1], columns, quoted)
         most = len(columns)
         allowed = range(most - optional, most + 1)
-        if over_lines or quoted:
-            ended = ((number, f"{line}\n") for number, line in lines)
-            records = split_records(ended, separator, allowed, over_lines)
+        if quoted:
+            records = split_records(((number, f"{line}\n") for number, line in lines), "\t", allowed)
         else:
-            records = ((number, line.split(separator)) for number, line in lines)
+            records = ((number, line.split("\t")) for number, line in lines)
         for number, fields in records:
             if len(fields) in allowed:
                 yield number, fields + [""] * (most - len(fields))
@@ -233,13 +222,12 @@ class CorpusReader:
         self.reject(path, number, problem)
         return ""
 
-    def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str, quoted: bool) -> None:
-        fields = parse_cells(line, separator) or [] if quoted else line.split(separator)
+    def _check_header(self, path: Path, line: str, columns: Sequence[str], quoted: bool) -> None:
+        fields = parse_cells(line, "\t") or [] if quoted else line.split("\t")
         names = [name.strip().lower() for name in fields]
         if names != [name.lower() for name in columns]:
-            raise InputError(
-                f"{path}, line 1, is not the header {separator.join(columns)!r} but {line[:200]!r}; {self.layout}"
-            )
+            tabbed = "\t".join(columns)
+            raise InputError(f"{path}, line 1, is not the header {tabbed!r} but {line[:200]!r}; {self.layout}")
 
     def _judge(self) -> None:
         if not self.bad_lines:

@@ -79,38 +79,7 @@ class SentenceGroup:
 
 
 class GroupsBuilder(ParaphraseBuilder):
-    """Groups of sentences with one meaning, from files of your own, as pairs.
-
-    Source: `load_dataset("groups", data_files=…)`, with a path, several, or those of each split:
-    `{"train": …, "validation": …, "test": …}`. Relative paths start at `data_dir`, where one is given.
-
-    Citation: none.
-
-    Licence: that of your data.
-
-    Layout: tsv and txt files have a group in every line, its sentences separated by tabs, and no header. Jsonl files
-    have an object in every line, Parquet files a row, whose column `sentences` (`group_column`) is a list of texts.
-    All but Parquet may be gzipped. Sentences of a group that differ in case alone count once; white space becomes
-    single spaces.
-
-    Columns: `source`, `target` and `group`, a number that all pairs of a group have and no others; `test` has `source`
-    and `references`.
-
-    Splits: train has every pair of a group in both orders. Validation has one pair a group and test one sentence, with
-    up to five others as references, both drawn by the seed. Where only train files are given, up to a tenth of the
-    groups, at most 1,000 each, become validation and test. No sentence, compared without case, is in two splits:
-    groups linked by a common sentence stay together. Where the splits have files of their own, groups that share a
-    sentence with test are left out of the others, and then those that share one with validation out of train.
-
-    What it does not do: it holds all groups in memory while it splits one set of files, and the validation and test
-    groups of given splits; only train files of given splits are streamed. The filters are rules for English and
-    compare words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences
-    is not compared, `unhappy` is not a negation. `filter_encoder` and `min_cosine` of a recipe compare meanings.
-    Language, spelling and truth are not checked.
-
-    Configurations: `default` keeps every pair, `filtered` those whose words have an F1 from 0.3 to 0.9, with 3 to 45
-    words a sentence, the longer at most 1.6 times as long, and the same numbers, names, persons and polarity.
-    """
+    """Groups of sentences with one meaning, from files of your own, as pairs."""
 
     corpus_name = "groups"
     in_file_order = ("default", "filtered")

@@ -41,34 +41,7 @@ class GutenbergConfig(RunningTextConfig):
 
 
 class GutenbergBuilder(RunningTextBuilder):
-    """Books of Project Gutenberg, sampled and handled as in Traynor 2018, section 3.1.1.
-
-    Source: https://www.gutenberg.org, the plain-text edition of any books; or the 3,036 English books of Lahiri's
-    Gutenberg Dataset, https://web.eecs.umich.edu/~lahiri/gutenberg_dataset.html, which the thesis sampled.
-
-    Citation: Shibamouli Lahiri. Complexity of word collocation networks: a preliminary structural analysis. EACL 2014
-    Student Research Workshop. Michael Traynor. Unsupervised paraphrase generation from
-    hierarchical language models. Dalhousie University, 2018.
-
-    Licence: the books are in the public domain in the United States; the Project Gutenberg licence applies to their
-    headers and footers, which are cut off.
-
-    Layout: `data_dir`, or its subfolder `txt`, holds one `.txt` file a book. Header and footer are told by their lines
-    `*** START OF …` and `*** END OF …` or by the older small print, title and author are read from the header. Files
-    without them are read where they are called `Author___Title.txt`, as in Lahiri's collection.
-
-    Columns: `title`, `author`, and `sentences`, the sentences of the whole book in order, without captions of pictures
-    and the transcribers' credits. With the configuration
-    `pairs`: `source`, a sentence, and `target`, what follows it, both as words separated by spaces, of which there are
-    30 at most.
-
-    Splits: 303 books in `train` and 30 in `test`, or these proportions of fewer books, such as 146 and 15 of 161;
-    `validation` where `validation_books` asks for it. Split by book, and books that share text, such as a collection
-    of stories and each of them alone, are never in different splits. For `author="W. W. Jacobs"` the thesis had
-    `train_books=86` and `test_books=11`, for Charles Darwin 17 and 3. With `parts`, parts of books are split so.
-
-    Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
-    """
+    """Books of Project Gutenberg, sampled and handled as in Traynor 2018, section 3.1.1."""
 
     corpus_name = "gutenberg"
     BUILDER_CONFIGS = [

@@ -44,35 +44,7 @@ class MscocoConfig(CorpusConfig):
 
 
 class MscocoBuilder(ParaphraseBuilder):
-    """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1.
-
-    Source: `annotations_trainval2014.zip` of cocodataset.org.
-
-    Citation: Lin et al. 2014, Microsoft COCO: Common Objects in Context. The sampling: Prakash et al. 2016, Neural
-    Paraphrase Generation with Stacked Residual LSTM Networks.
-
-    Licence: CC BY 4.0.
-
-    Layout: `data_dir`, or its subfolder `annotations`, holds `captions_train2014.json` and `captions_val2014.json`.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, usually four.
-
-    Splits: of an image's five captions one is left out at random; the other four make two pairs of `source` and
-    `target`, cut to 15 words. Images with more or fewer captions give at most two pairs. The images
-    of Train 2014 make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make
-    first `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the
-    `source`, the others are the `references`). All draws depend on the seed and the captions alone, not on the order
-    of the files. An image in both files is never trained on.
-
-    What counts as the paper's size: it names 331,163 training instances, two source-reference pairs an image. 82,783
-    images give 165,566 such pairs, and 331,132 sources or targets, or pairs in both directions. So its instances are
-    these pairs in both directions, `both_directions=True`; by default each pair is trained on once.
-
-    Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`, `consensus`
-    with a pair for each caption there and in `validation`, whose target is the caption with the highest BLEU against
-    the others of its image (for that one, the second highest). It is for fine-tuning a model trained on `all_pairs`,
-    like the consensus weights of Phan et al. 2017, Consensus-based Sequence Training for Video Captioning.
-    """
+    """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1."""
 
     corpus_name = "mscoco"
     in_file_order = ("all_pairs", "consensus")

@@ -11,25 +11,7 @@ COLUMNS = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
 
 
 class MsrpBuilder(SentencePairsBuilder):
-    """Sentence pairs from the news with judgements whether they are paraphrases: the MSR Paraphrase Corpus.
-
-    Source: Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398.
-
-    Citation: Dolan and Brockett 2005, Automatically Constructing a Corpus of Sentential Paraphrases.
-
-    Licence: Microsoft Research's licence for the corpus; for research.
-
-    Layout: `data_dir` holds `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`, with a header and the columns
-    Quality (1 for a paraphrase), #1 ID, #2 ID, #1 String, #2 String, separated by tabs.
-
-    Columns: `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). `paraphrases` has `source` and
-    `target`; its `test` has `source` and `references`, a list of one.
-
-    Splits: test is the whole test file (1,725 pairs); the release has no validation split, so 400 random pairs of the
-    train file (4,076 pairs) form it, and the rest is train.
-
-    Configurations: `pairs` with all pairs and labels, `paraphrases` with those that are paraphrases.
-    """
+    """Sentence pairs from the news with judgements whether they are paraphrases: the MSR Paraphrase Corpus."""
 
     corpus_name = "msrp"
     BUILDER_CONFIGS = [

@@ -34,26 +34,7 @@ class PairsConfig(SampledPairsConfig):
 
 
 class PairsBuilder(SampledPairsBuilder):
-    """Your own paraphrase pairs, from csv, tsv, json, jsonl or Parquet files.
-
-    Source: `load_dataset("pairs", data_files=…)`, with a path, several, or those of each split:
-    `{"train": …, "validation": …, "test": …}`.
-
-    Citation: none.
-
-    Licence: that of your data.
-
-    Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line, json
-    files may have an array of objects; all may be gzipped. Fields may be quoted, those of csv files over several
-    lines; in tsv files a line is a row. The columns are `source` and `target` unless `source_column` and
-    `target_column` name others; a list of targets is as many pairs.
-
-    Columns: `source` and `target`; `test` has `source` and `references`.
-
-    Splits: those of `data_files`, as they are; a test row has one reference, or those of `references_column`. Where
-    only train files are given, a tenth of the sources, at random, is held out, and up to 1,000 of them each go to
-    validation and test, with up to five references; a pair comes once, and no pair of a test source is in train.
-    """
+    """Your own paraphrase pairs, from csv, tsv, json, jsonl or Parquet files."""
 
     corpus_name = "pairs"
     BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.", test_size=1000)]

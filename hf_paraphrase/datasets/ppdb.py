@@ -34,27 +34,7 @@ class PpdbConfig(SampledPairsConfig):
 
 
 class PpdbBuilder(SampledPairsBuilder):
-    """Words and phrases with the same meaning: the Paraphrase Database, PPDB 2.0, English.
-
-    Source: the packs of paraphrase.org, English, such as `ppdb-2.0-l-all.gz` and the smaller
-    `ppdb-2.0-l-lexical.gz` and `ppdb-2.0-l-phrasal.gz`.
-
-    Citation: Pavlick, Rastogi, Ganitkevitch, Van Durme and Callison-Burch 2015, PPDB 2.0. The sampling: Prakash et al.
-    2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
-
-    Licence: CC BY 3.0.
-
-    Layout: `data_dir` holds files named `ppdb-2.0-SIZE-PART`, SIZE s to xxxl, PART lexical, phrasal or all, plain or
-    with `.gz`, with `LHS ||| phrase ||| paraphrase ||| features ||| alignment ||| entailment` in every line. The paper
-    uses size l (`size="l"`); the default is the largest available.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, up to five.
-
-    Splits: 90% of the source phrases make train (4.8 million pairs for the paper), the others validation (1,000
-    phrases) and test (20,000). Of a smaller file all of the other 10% are used, in the same proportion. Syntactic
-    entries and those with digits are left out, as in the paper. A pair comes once, however many categories it has; it
-    is sampled without replacement, and no pair of a test phrase, in either direction, is in train.
-    """
+    """Words and phrases with the same meaning: the Paraphrase Database, PPDB 2.0, English."""
 
     corpus_name = "ppdb"
     BUILDER_CONFIGS = [PpdbConfig(name="paper", description="90% of the phrases to train on, 20,000 to test on.")]

@@ -26,22 +26,7 @@ FILES = {
 
 
 class SnliBuilder(CorpusBuilder):
-    """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0.
-
-    Source: `snli_1.0.zip` of nlp.stanford.edu/projects/snli.
-
-    Citation: Bowman, Angeli, Potts and Manning 2015, A Large Annotated Corpus for Learning Natural Language Inference.
-
-    Licence: CC BY-SA 4.0.
-
-    Layout: `data_dir`, or its subfolder `snli_1.0`, holds `snli_1.0_train.jsonl`, `snli_1.0_dev.jsonl` and
-    `snli_1.0_test.jsonl`, plain or with `.gz`, with `gold_label`, `sentence1` and `sentence2` in every line.
-
-    Columns: `sentence1`, `sentence2` and `label` (entailment, neutral, contradiction).
-
-    Splits: those of the release: 549,367 train, 9,842 validation, 9,824 test. Pairs whose gold label is `-`, on which
-    the judges did not agree, are left out.
-    """
+    """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0."""
 
     corpus_name = "snli"
     in_file_order = ("default",)

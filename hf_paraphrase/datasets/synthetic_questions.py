@@ -49,24 +49,7 @@ class SyntheticQuestionsConfig(CorpusConfig):
 
 
 class SyntheticQuestionsBuilder(ParaphraseBuilder):
-    """Questions and their paraphrases from a small grammar of this package; needs no file.
-
-    Source: `synthetic_questions.yaml`, beside the module of that name.
-
-    Citation: none.
-
-    Licence: Apache-2.0, as this package.
-
-    Layout: no files.
-
-    Columns: `source` and `target`; `test` has `source` and `references`.
-
-    Splits: a meaning is something to ask, such as how to learn something quickly, with words in its slots, such as
-    Spanish. A hash of the meaning decides its split, so nothing in `validation` or `test` is asked in `train` in any
-    wording. Of two wordings of a meaning, always from different templates, `train` (60,000 different pairs) and
-    `validation` (1,000) have one as the `source` and the other as the `target`; `test` (1,000 meanings) has one as the
-    `source` and four to six others as `references`. The same seed gives the same rows everywhere.
-    """
+    """Questions and their paraphrases from a small grammar of this package; needs no file."""
 
     corpus_name = "synthetic_questions"
     licence_id = "apache-2.0"

@@ -30,28 +30,7 @@ class WikianswersConfig(SampledPairsConfig):
 
 
 class WikianswersBuilder(SampledPairsBuilder):
-    """Questions that the users of WikiAnswers marked as the same, from the PARALEX release.
-
-    Source: `wikianswers-paraphrases-1.0.tar.gz` of knowitall.cs.washington.edu/paralex (about 35 million lines: 18
-    million pairs, each in both directions, of 2.6 million questions).
-
-    Citation: Fader, Zettlemoyer and Etzioni 2013, Paraphrase-Driven Learning for Open Question Answering. Sampling:
-    Prakash et al. 2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
-
-    Licence: not stated by the release.
-
-    Layout: `data_dir` holds `word_alignments.txt`, plain or with `.gz`, `question1⇥question2⇥alignment` a line, the
-    questions lemmatised; the alignment is not read and may be missing. `as_written=True` also needs `questions.txt`,
-    plain or with `.gz`, `question⇥tokens⇥tags⇥lemmas` a line, whose fourth column matches the pairs.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, up to five: other questions of its cluster,
-    which are those it is paired with in either direction.
-
-    Splits: 10% of the questions are held out; of these come validation (1,000 questions) and test (20,000), of a
-    smaller file all of them in the same proportion. Train has 4,826,492 pairs of the other questions, at random,
-    without replacement; no pair of a test question, in either direction, is in it. Questions are lemmatised, as in the
-    paper, which also keeps only the 50,000 most frequent words: that is the tokenizer's part.
-    """
+    """Questions that the users of WikiAnswers marked as the same, from the PARALEX release."""
 
     corpus_name = "wikianswers"
     BUILDER_CONFIGS = [WikianswersConfig("paper", description="20,000 questions to test on.", train_size=4_826_492)]

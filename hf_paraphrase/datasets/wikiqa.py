@@ -27,24 +27,7 @@ class WikiqaConfig(CorpusConfig):
 
 
 class WikiqaBuilder(CorpusBuilder):
-    """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking.
-
-    Source: WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419.
-
-    Citation: Yang, Yih and Meek 2015, WikiQA: A Challenge Dataset for Open-Domain Question Answering.
-
-    Licence: Microsoft Research Data License Agreement; for research.
-
-    Layout: `data_dir` holds `WikiQA-train.tsv`, `WikiQA-dev.tsv` and `WikiQA-test.tsv`, with a header and the columns
-    QuestionID, Question, DocumentID, DocumentTitle, SentenceID, Sentence, Label, separated by tabs.
-
-    Columns: `query`, `candidates` (a list), `label` (the place of the first candidate that answers) and `relevance`
-    (1 for every candidate that answers, 0 for the others).
-
-    Splits: those of the release, a row for each question: 873 train, 126 validation, 243 test. Questions that no
-    candidate answers are left out, as is usual, unless `unanswered=True`. A question that is in the test file too,
-    in other capitals perhaps, is left out of train and validation.
-    """
+    """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking."""
 
     corpus_name = "wikiqa"
     in_file_order = ("default",)

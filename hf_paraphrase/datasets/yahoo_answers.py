@@ -14,7 +14,8 @@ import xxhash
 from ..common.fields import option
 from ..common.files import open_plain_or_gzipped
 from ..errors import InputError
-from .bm25 import index_texts, require_bm25, search
+from ..installation import require
+from .bm25 import index_texts, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import MAX_LINE_LENGTH, CorpusReader
 from .sampling import cut
@@ -50,28 +51,7 @@ class YahooAnswersConfig(CorpusConfig):
 
 
 class YahooAnswersBuilder(CorpusBuilder):
-    """Questions with their best answer among wrong ones that look like it: Yahoo! Answers, for ranking.
-
-    Source: Yahoo! Webscope L5 (manner questions, `manner.xml`) or L6 (comprehensive questions and answers,
-    `FullOct2007.xml`), webscope.sandbox.yahoo.com, on request. The paper's 963,072 questions, fetched from the site's
-    interface, were not published.
-
-    Citation: Surdeanu, Ciaramita and Zaragoza 2008, Learning to Rank Answers on Large Online QA Collections. The
-    sampling: Liu, Qiu and Huang 2016, Modelling Interaction of Sentence Pair with Coupled-LSTMs, experiment II.
-
-    Licence: Yahoo's data sharing agreement; for research.
-
-    Layout: `data_dir` holds `.xml` files as they were released, a `<document>` with `<subject>` and `<bestanswer>` for
-    each question; or, if there are none, `.tsv` files, `question⇥best answer` a line. Both may be gzipped.
-
-    Columns: `query`, `candidates` (a list in random order) and `label` (the place of the best answer).
-
-    Splits: 20/22 train, 1/22 validation and 1/22 test of the questions, at random. The question is the `<subject>`;
-    duplicates are used once. As in the paper, questions and answers of 5 to 50 words count, 220,000 of them at most;
-    the right answer searches all answers by BM25, and the wrong ones are drawn from the first 1,000 found.
-
-    Configurations: `five` with 4 wrong answers, `ten` with 9.
-    """
+    """Questions with their best answer among wrong ones that look like it: Yahoo! Answers, for ranking."""
 
     corpus_name = "yahoo_answers"
     BUILDER_CONFIGS = [
@@ -90,7 +70,7 @@ class YahooAnswersBuilder(CorpusBuilder):
         return datasets.Features({"query": TEXT, "candidates": datasets.List(TEXT), "label": datasets.Value("int32")})
 
     def parts(self) -> dict[str, dict[str, Any]]:
-        require_bm25("yahoo_answers")
+        require("bm25s", "ranking", "yahoo_answers")
         questions = self._choose(self._read())
         answers = [answer for _, answer in questions]
         if len(set(answers)) < self.config.num_candidates:

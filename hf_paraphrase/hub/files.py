@@ -13,7 +13,7 @@ from ..common.files import check_links, read_json_object
 from ..errors import InputError
 from ..models.bundle import bundle
 
-__all__ = ["REQUIREMENTS", "find_files", "find_handler", "is_ours"]
+__all__ = ["REQUIREMENTS", "find_files", "find_handler", "is_ours", "read_template"]
 
 # What the code of this package that repositories carry needs, as pyproject.toml has it.
 REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
@@ -38,6 +38,11 @@ OTHERS = (
 )
 # A push removes old files of these kinds, which would otherwise be read instead of the new ones.
 REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
+
+
+def read_template(name: str) -> str:
+    """The text of a file in `templates`, whose fields in braces `str.format` fills."""
+    return Path(__file__).with_name("templates").joinpath(name).read_text(encoding="utf-8")
 
 
 def find_files(folder: Path) -> dict[str, Path]:

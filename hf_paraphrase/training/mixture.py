@@ -73,7 +73,7 @@ class MixedCorpus(Options):
             return self.licence
         if self.dataset not in list_datasets() or find_builder(self.dataset).private:
             return "not recorded"
-        return " ".join(describe_corpus(find_builder(self.dataset))["Licence"]).replace("\n", " ").rstrip(".")
+        return describe_corpus(find_builder(self.dataset))["Licence"].replace("\n", " ").rstrip(".")
 
     def load(self, folder: str | os.PathLike | None) -> Splits:
         """Read its splits.

@@ -159,28 +159,11 @@ def test_header(path):
         read(path, b"x,y\na,b\n", "rows", ("x", "y"), header=True)
 
 
-def test_quoted_fields(path):
-    content = b'"a ""b"""\tc\n"over\nlines"\td\n"never closed\te\nf "g"\th\n"i"j\tk\n'
-    found, reader = read(path, content, "rows", ("x", "y"), over_lines=True)
-    assert [row for _, row in found] == [
-        ['a "b"', "c"],
-        ["over\nlines", "d"],
-        ['"never closed', "e"],
-        ['f "g"', "h"],
-        ['"i"j', "k"],
-    ]
-    assert [number for number, _ in found] == [1, 2, 4, 5, 6]
-    assert reader.bad_lines == 0
-
-
 def test_a_stray_quote_costs_no_other_row(path):
     content = b'"a ""b"""\tc\n"stray\td\ne\tf\ng\th\ni "j"\t"k"\nl"\tm\n'
     found, reader = read(path, content, "rows", ("x", "y"), quoted=True)
     rows = [['a "b"', "c"], ['"stray', "d"], ["e", "f"], ["g", "h"], ['i "j"', "k"], ['l"', "m"]]
     assert [row for _, row in found] == rows
-    # Only where a record may go on: one row of four lines, as the csv format has it.
-    together, _ = read(path, b'"a\nb\nc\nd"\te\n', "rows", ("x", "y"), over_lines=True)
-    assert together == [(1, ["a\nb\nc\nd", "e"])]
     apart, reader = read(path, b'"a\nb\nc\nd"\te\n', "rows", ("x", "y"), quoted=True)
     assert apart == [(4, ['d"', "e"])] and reader.bad_lines == 3
 

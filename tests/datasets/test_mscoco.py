@@ -247,10 +247,10 @@ def test_missing_files_and_folders(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"path": "mscocoo"}, "no corpus 'mscocoo'; did you mean mscoco"),
-        ({"name": "papr"}, "no configuration 'papr'; did you mean paper"),
-        ({"sed": 1}, "no argument 'sed'; did you mean seed"),
-        ({"split": "trian"}, "no split 'trian'; did you mean train"),
+        ({"path": "mscocoo"}, "unknown corpus `mscocoo`; did you mean mscoco"),
+        ({"name": "papr"}, "unknown configuration `papr`; did you mean paper"),
+        ({"sed": 1}, "unknown argument `sed`; did you mean seed"),
+        ({"split": "trian"}, "unknown split `trian`; did you mean train"),
         ({"max_words": 0}, "`max_words` must be at least 1"),
         ({"both_directions": True, "name": "all_pairs"}, "already has both directions"),
         ({"both_directions": True, "name": "consensus"}, "`consensus` has pairs of its own"),

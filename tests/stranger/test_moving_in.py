@@ -27,15 +27,7 @@ ROWS = {
 }
 # For each file that exists: the lines that it gets, each above a line that is there already, or at its end.
 LINES = {
-    "hf_paraphrase/registration.py": {
-        """\
-    Architecture(
-        model_type="bag_gru",
-        config="BagGruConfig",
-        models={"AutoModel": "BagGruModel", "AutoModelForSeq2SeqLM": "BagGruForConditionalGeneration"},
-    ),
-""": '    Architecture(\n        model_type="coupled_lstm",'
-    },
+    "hf_paraphrase/registration.py": {'    Architecture("bag_gru", WRITES),\n': '    Architecture("coupled_lstm", ('},
     "hf_paraphrase/papers/__init__.py": {
         "from . import cho2014\n": "from . import kazemnejad2020,",
         "PAPERS += (cho2014.PAPER,)\n\n\n": "def find_paper(",

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from datasets import Dataset, DatasetDict
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...generation.prompts import PROMPT_FILE, PromptEncoder, load_prompt
 from ..arguments import AnswerConfig
-from ..batching import Batch, Collator, PairCollator, token_counts
+from ..batching import Batch, Collator, PairCollator
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
 from ..losses import Sums, cross_entropy_sums
@@ -81,12 +80,6 @@ class AnswerTask(Task):
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:
         self.prompt.save(output_dir / PROMPT_FILE)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
         pad = PairCollator(tokenizer.pad_token_id)

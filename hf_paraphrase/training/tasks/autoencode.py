@@ -4,13 +4,11 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
-from ..batching import token_counts
 from .base import Seq2SeqTask, TaskData, encode_rows
 
 __all__ = ["AutoencodeTask"]
@@ -47,12 +45,6 @@ class AutoencodeTask(Seq2SeqTask):
             for split, documents in rows.items()
         }
         return TaskData(DatasetDict(splits), tokenizer)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return (token_counts(encoded, "input_ids"),) * 2
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "input_ids")
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]

@@ -96,6 +96,8 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
+    # The column of encoded rows whose tokens are written.
+    label_column: ClassVar[str] = "labels"
     # Whether rows can be encoded in chunks, independently of the others.
     can_stream: ClassVar[bool] = False
     train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
@@ -270,9 +272,9 @@ class Task(ABC):
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
         """Write the files that the model needs besides weights and tokenizer to the run's folder."""
 
-    @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         """Two lengths of every row, in tokens; rows alike in both share a batch."""
+        return token_counts(encoded, "input_ids"), token_counts(encoded, self.label_column)
 
     def make_batches(self, encoded: Dataset) -> LengthBatches | ShuffledDocuments:
         """What divides the train split into the batches of every epoch."""
@@ -288,9 +290,9 @@ class Task(ABC):
             return LengthBatches(*self.lengths(encoded), **limits)
         return DrawnBatches(draw, *self.lengths(encoded), **limits)
 
-    @abstractmethod
     def counts(self, encoded: Dataset) -> np.ndarray:
-        """The weight of every row: the loss is a mean over units, for instance target tokens."""
+        """The weight of every row: the loss is a mean over units, here the target's tokens."""
+        return token_counts(encoded, self.label_column)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The examples that some rows give in an epoch, counted from 0; None in validation."""
@@ -326,7 +328,6 @@ class Seq2SeqTask(Task):
     """Write a target from its source, by token cross-entropy, for any sequence-to-sequence model."""
 
     auto_class = AutoModelForSeq2SeqLM
-    label_column: ClassVar[str] = "labels"
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model, training = super().make_model(config, data), self.training
@@ -366,12 +367,6 @@ class Seq2SeqTask(Task):
         if samples >= model.config.vocab_size:
             raise InputError(f"`sampled_softmax` must be less than the {model.config.vocab_size} words, not {samples}")
         own.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         return PairCollator(tokenizer.pad_token_id)

@@ -12,7 +12,6 @@ from transformers import PreTrainedTokenizerBase
 from ...common.fields import option
 from ...errors import InputError
 from ..arguments import TrainingConfig
-from ..batching import token_counts
 from .base import Seq2SeqTask, TaskData, encode_rows
 
 __all__ = ["DenoiseConfig", "DenoiseTask", "add_noise"]
@@ -73,12 +72,6 @@ class DenoiseTask(Seq2SeqTask):
             for split, texts in rows.items()
         }
         return TaskData(DatasetDict(splits), tokenizer)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return (self.counts(encoded),) * 2
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "input_ids")
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The sentences with the noise of an epoch, which depends on seed, epoch and row alone."""
