@@ -74,7 +74,7 @@ class CorpusReader:
         very many are."""
         self.bad_lines += 1
         if len(self._reports) < REPORTED:
-            self._reports.append(f"{path}, line {number}, {problem}")
+            self._reports.append(f"{path}, {self.unit.removesuffix('s')} {number}, {problem}")
         if self.bad_lines >= PATIENCE and 2 * self.bad_lines > self.lines_read:
             self._judge()
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
@@ -12,6 +11,7 @@ from ..common.fields import option
 from ..common.files import read_json_object
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .sampling import cut
 
 __all__ = ["MscocoBuilder", "MscocoConfig", "rank_by_agreement"]
 
@@ -60,7 +60,7 @@ class MscocoBuilder(ParaphraseBuilder):
 
     def parts(self) -> dict[str, dict[str, Any]]:
         paths = [self.find(name, f"annotations/{name}") for name in (TRAIN_FILE, VALIDATION_FILE)]
-        train, held_out = (read_captions(path, self.config.max_words, self.config.max_bad_fraction) for path in paths)
+        train, held_out = map(self._read, paths)
         shared = train.keys() & held_out.keys()
         if shared:
             logger.warning("%d images are in both files; they are left out of training", len(shared))
@@ -73,6 +73,34 @@ class MscocoBuilder(ParaphraseBuilder):
             "test": {image: held_out[image] for image in rest[: self.config.test_size]},
         }
         return {split: {"images": found, "split": split} for split, found in images.items()}
+
+    def _read(self, path: Path) -> Captions:
+        """Read the different captions, cut, of every image that has at least two; the images are in the order of their
+        ids."""
+        images, annotations = _read_lists(path)
+        captions: dict[int, list[str]] = {image: [] for image in images}
+        numbers = set()
+        with self.reader(unit="captions") as reader:
+            for place, annotation in enumerate(annotations, 1):
+                reader.lines_read += 1
+                image, number = annotation.get("image_id"), annotation.get("id")
+                text = cut(_text(annotation.get("caption")), self.config.max_words)
+                if not text:
+                    reader.reject(path, place, "is empty")
+                elif not isinstance(image, int) or image not in captions:
+                    reader.reject(path, place, "is of an image that the file lacks")
+                elif not isinstance(number, int) or number in numbers:
+                    reader.reject(path, place, "has no id or that of another one")
+                else:
+                    numbers.add(number)
+                    captions[image].append(text)
+        different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
+        usable = {image: texts for image, texts in different.items() if len(texts) > 1}
+        if len(usable) < len(different):
+            logger.warning("%s: left out %d images with fewer than two captions", path, len(different) - len(usable))
+        if not usable:
+            raise InputError(f"{path} holds no image with two captions; is it the captions file of COCO 2014?")
+        return usable
 
     def generate_rows(self, images: Captions, split: str) -> Iterator[dict[str, Any]]:
         for image, captions in images.items():
@@ -104,58 +132,9 @@ def rank_by_agreement(captions: list[str]) -> list[str]:
     return sorted(captions, key=scores.__getitem__, reverse=True)
 
 
-def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
-    """Read the different captions, cut to `max_words`, of every image that has at least two; the images are in the
-    order of their ids.
-
-    Raises:
-    InputError: The file has another format, nothing to pair, or too many damaged captions.
-    """
-    images, annotations = _read_lists(path)
-    captions: dict[int, list[str]] = {image: [] for image in images}
-    numbers = set()
-    dropped = 0
-    left_out: Counter[str] = Counter()
-    for annotation in annotations:
-        image, number, caption = (annotation.get(key) for key in ("image_id", "id", "caption"))
-        words, no_text = _words(caption, max_words)
-        dropped += no_text
-        if not words:
-            left_out["captions are empty"] += 1
-        elif not isinstance(image, int) or image not in captions:
-            left_out["captions are of an image that the file lacks"] += 1
-        elif not isinstance(number, int) or number in numbers:
-            left_out["captions have no id or that of another one"] += 1
-        else:
-            numbers.add(number)
-            captions[image].append(" ".join(words))
-    bad = left_out.total()
-    if bad > max_bad_fraction * len(annotations):
-        problems = ", ".join(f"{count:,} {problem}" for problem, count in left_out.items())
-        raise InputError(
-            f"{path}: {bad:,} of {len(annotations):,} captions are bad, more than `max_bad_fraction` = "
-            f"{max_bad_fraction:g} of them: {problems}"
-        )
-    different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
-    usable = {image: texts for image, texts in different.items() if len(texts) > 1}
-    left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
-    left_out["images have fewer than two different captions"] = len(different) - len(usable)
-    left_out["characters are NUL or half of a surrogate pair"] = dropped
-    for problem, count in left_out.items():
-        if count:
-            logger.warning("%s: left out, %d %s", path, count, problem)
-    if not usable:
-        raise InputError(f"{path} holds no image with two captions; is it the captions file of COCO 2014?")
-    return usable
-
-
-def _words(caption: Any, max_words: int) -> tuple[list[str], int]:
-    """The first words of a caption, and how many characters were dropped of it."""
-    if not isinstance(caption, str):
-        return [], 0
-    # JSON can escape half of a surrogate pair, which is not a character and which no table of datasets holds.
-    text = caption.encode(errors="ignore").decode().replace("\0", "")
-    return text.split()[:max_words], len(caption) - len(text)
+def _text(value: Any) -> str:
+    """A caption without NUL characters and halves of surrogate pairs, which JSON can spell; empty if it is no text."""
+    return value.encode(errors="ignore").decode().replace("\0", "") if isinstance(value, str) else ""
 
 
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:

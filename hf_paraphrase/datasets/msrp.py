@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from typing import Any
-
-from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
+from .corpus_reader import CorpusReader
+from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
 
 __all__ = ["MsrpBuilder"]
 
@@ -21,9 +20,7 @@ class MsrpBuilder(SentencePairsBuilder):
     files = (TRAIN_FILE, TEST_FILE)
     origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"
 
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            texts = ("#1 String", "#2 String")
-            train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
-            splits = self.divide_files(train, test)
-        return self.parts_of(splits)
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        texts = ("#1 String", "#2 String")
+        train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
+        return self.divide_files(train, test)

@@ -9,6 +9,7 @@ from ..common.fields import option
 from ..installation import require
 from .addresses import Release
 from .bm25 import index_texts, search
+from .corpus_reader import CorpusReader
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
@@ -42,6 +43,7 @@ class QuoraBuilder(SentencePairsBuilder):
         QuoraConfig("li2018", description="An existing split, whose test rows say if they stand in train.", **SIZES),
     ]
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
+    expected = f"expected in it: {FILE} ({'⇥'.join(COLUMNS)})"
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
 
     @property
@@ -51,21 +53,11 @@ class QuoraBuilder(SentencePairsBuilder):
     def release(self) -> Release | None:
         return None if self.existing else super().release()
 
-    def layout(self) -> str:
-        if self.existing:
-            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
-        return f"expected in it: {FILE} ({'⇥'.join(COLUMNS)}); {self.origin}"
-
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            if self.existing:
-                splits = self.read_existing(reader)
-            else:
-                if self.config.name == "clean_pairs":
-                    require("bm25s", "ranking", "clean_pairs of quora")
-                pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
-                splits = self.divide(pairs, linked=self.config.name.startswith("clean"))
-        return self.parts_of(splits)
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        if self.config.name == "clean_pairs":
+            require("bm25s", "ranking", "clean_pairs of quora")
+        pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
+        return self.divide(pairs, linked=self.config.name.startswith("clean"))
 
     def generate_rows(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]

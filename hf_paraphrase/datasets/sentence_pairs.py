@@ -74,6 +74,15 @@ class SentencePairsBuilder(CorpusBuilder):
             return ["source", "references", *(["in_train"] if self.existing else [])]
         return ["source", "target"]
 
+    def layout(self) -> str:
+        if self.existing:
+            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
+        return super().layout()
+
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        """Read the pairs of every split, of configurations whose splits are made here."""
+        raise NotImplementedError
+
     def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
         """Split pairs at random into test, validation and train; duplicates count once, and pairs that this
         configuration serves with two labels are left out.
@@ -156,8 +165,9 @@ class SentencePairsBuilder(CorpusBuilder):
             for split, files in LI2018_FILES.items()
         }
 
-    def parts_of(self, splits: dict[str, list[Pair]]) -> dict[str, dict[str, Any]]:
-        """Hand the pairs of every split on to be written; train comes first."""
+    def parts(self) -> dict[str, dict[str, Any]]:
+        with self.reader() as reader:
+            splits = self.read_existing(reader) if self.existing else self.read_splits(reader)
         known = {pair_key(*pair[:2]) for pair in splits["train"]} if self.existing else set()
         order = sorted(splits, key=["train", "validation", "test"].index)
         return {split: {"pairs": tuple(splits[split]), "split": split, "known": known} for split in order}

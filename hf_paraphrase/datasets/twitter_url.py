@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
@@ -29,22 +28,13 @@ class TwitterUrlBuilder(SentencePairsBuilder):
         SentencePairsConfig("li2018", description="An existing split of the part labelled automatically.", **SIZES),
     ]
     files = (TRAIN_FILE, TEST_FILE, *(name for names in LI2018_FILES.values() for name in names))
+    expected = f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url)"
     origin = "the corpus is given out by its authors, github.com/lanwuwei/Twitter-URL-Corpus (CC BY-NC-SA 3.0)"
     licence_id = "cc-by-nc-sa-3.0"
 
-    def layout(self) -> str:
-        if self.existing:
-            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
-        return f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url); {self.origin}"
-
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            if self.existing:
-                splits = self.read_existing(reader)
-            else:
-                files = self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE)
-                splits = self.divide_files(*files, linked=self.labelled)
-        return self.parts_of(splits)
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        files = self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE)
+        return self.divide_files(*files, linked=self.labelled)
 
     def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
         path = self.find(name)

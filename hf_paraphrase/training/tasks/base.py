@@ -257,13 +257,18 @@ class Task(ABC):
     def texts(self, rows: Dataset) -> Iterable[str]:
         """The texts of a split, for a tokenizer to learn its words from."""
 
-    @abstractmethod
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         """Tokenise all splits once, for all epochs; rows that cannot be used are dropped, with a warning.
 
         Raises:
             NoRowsLeft: If that are all of a split.
         """
+        splits = {split: self.encode_split(some, tokenizer) for split, some in rows.items()}
+        return TaskData(DatasetDict(splits), tokenizer)
+
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        """Tokenise a split, for `encode`; a task that needs all splits at once has an `encode` of its own."""
+        raise NotImplementedError
 
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
         """Add to a batch, for `loss_sums`, what changes in the course of a training, such as the weight of a loss."""

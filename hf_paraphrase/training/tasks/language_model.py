@@ -98,14 +98,10 @@ class LanguageModelTask(Seq2SeqTask):
         return chain.from_iterable(document["sentences"] for document in rows)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        limits = {"train": self.training.max_train_samples}
+        training, own = self.training, cast(HierarchicalLmTokenizer, tokenizer)
+        limits = dict.fromkeys(rows, training.max_eval_samples) | {"train": training.max_train_samples}
         splits = {
-            split: encode_documents(
-                documents,
-                cast(HierarchicalLmTokenizer, tokenizer),
-                self.training.objective,
-                limits.get(split, self.training.max_eval_samples),
-            )
+            split: encode_documents(documents, own, training.objective, limits[split])
             for split, documents in rows.items()
         }
         return TaskData(DatasetDict(splits), tokenizer)
