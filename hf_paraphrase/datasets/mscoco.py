@@ -11,6 +11,7 @@ from ..common.fields import option
 from ..common.files import read_json_object
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .corpus_reader import is_text
 from .sampling import cut
 
 __all__ = ["MscocoBuilder", "MscocoConfig", "rank_by_agreement"]
@@ -84,9 +85,10 @@ class MscocoBuilder(ParaphraseBuilder):
             for place, annotation in enumerate(annotations, 1):
                 reader.lines_read += 1
                 image, number = annotation.get("image_id"), annotation.get("id")
-                text = cut(_text(annotation.get("caption")), self.config.max_words)
+                caption = reader.without_nul(annotation.get("caption"))
+                text = cut(caption, self.config.max_words) if is_text(caption) else ""
                 if not text:
-                    reader.reject(path, place, "is empty")
+                    reader.reject(path, place, "has no text")
                 elif not isinstance(image, int) or image not in captions:
                     reader.reject(path, place, "is of an image that the file lacks")
                 elif not isinstance(number, int) or number in numbers:
@@ -130,11 +132,6 @@ def rank_by_agreement(captions: list[str]) -> list[str]:
     bleu = BLEU(lowercase=True, effective_order=True)
     scores = {one: bleu.sentence_score(one, [other for other in captions if other != one]).score for one in captions}
     return sorted(captions, key=scores.__getitem__, reverse=True)
-
-
-def _text(value: Any) -> str:
-    """A caption without NUL characters and halves of surrogate pairs, which JSON can spell; empty if it is no text."""
-    return value.encode(errors="ignore").decode().replace("\0", "") if isinstance(value, str) else ""
 
 
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:

@@ -181,12 +181,12 @@ def test_unusable_captions_are_left_out_and_counted(tmp_path, caplog):
     ]
     train["annotations"][0]["caption"] += "\0\0"
     folder = write(tmp_path, train, content(range(10, 20)))
-    with pytest.raises(InputError, match="6 of 22 captions are bad.*caption 16, is empty"):
+    with pytest.raises(InputError, match="6 of 22 captions are bad.*caption 16, has no text"):
         load(folder)
     with caplog.at_level(logging.WARNING):
         rows = load(folder, split="train", max_bad_fraction=0.3)
     assert len(rows) == 6
-    for problem in ("is empty", "is of an image that the file lacks", "has no id or that of another one"):
+    for problem in ("has no text", "is of an image that the file lacks", "has no id or that of another one"):
         assert problem in caplog.text
 
 
