@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -58,6 +58,23 @@ class Options:
 
     def __post_init__(self):
         check_fields(self, fields(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str) -> Self:
+        """Read the fields of a file.
+
+        Args:
+            values: By the names of the fields.
+            source: Where they come from, for messages.
+
+        Raises:
+            InputError: For a field that is unknown or of a wrong value.
+        """
+        check_known(values, (one.name for one in fields(cls)), source)
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
 
 
 def check_fields(options: Any, checked: Iterable[Field]) -> None:

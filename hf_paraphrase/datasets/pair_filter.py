@@ -6,6 +6,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+
+import yaml
 
 from ..common.fields import option
 from .sentences import TITLES
@@ -15,26 +18,9 @@ __all__ = ["PairFilter", "ComparedSentence", "word_overlap"]
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-SMALL = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-SMALL += "eighteen nineteen"
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-# Not "one", which is a pronoun more often.
-NUMBER_WORDS = {word: str(value) for value, word in enumerate(SMALL.split(), 2)}
-NUMBER_WORDS |= {word: str(10 * value) for value, word in enumerate(TENS.split(), 2)}
-NUMBER_WORDS |= {"hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000"}
-PRONOUNS = {
-    word: person
-    for person, words in {
-        "I": "i me my mine myself",
-        "we": "we us our ours ourselves",
-        "you": "you your yours yourself yourselves",
-        "he": "he him his himself",
-        "she": "she her hers herself",
-        "they": "they them their theirs themselves",
-    }.items()
-    for word in words.split()
-}
-NEGATION = "not no never none nobody nothing nowhere neither nor without cannot hardly barely"
+WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+NUMBER_WORDS, NEGATION = WORDS["numbers"], frozenset(WORDS["negation"].split())
+PRONOUNS = {word: person for person, words in WORDS["pronouns"].items() for word in words.split()}
 # A word behind one of these may have its capital from there.
 STARTS = frozenset(".!?:;…\"“‘'(")
 
@@ -91,7 +77,7 @@ class ComparedSentence:
     @cached_property
     def polarity(self) -> tuple[bool, bool]:
         """Whether it negates, and whether it asks."""
-        negates = any(word in NEGATION.split() or word.endswith("n't") for word in self.words)
+        negates = any(word in NEGATION or word.endswith("n't") for word in self.words)
         return negates, self.text.rstrip("\"”’') ").endswith("?")
 
 

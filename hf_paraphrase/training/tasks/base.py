@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -45,11 +45,19 @@ class NoRowsLeft(InputError):
     """None of the rows to encode can be used."""
 
 
-def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str, lack: str, **options: Any) -> Dataset:
+def encode_rows(
+    rows: Dataset,
+    encode: Callable[..., dict[str, Any]],
+    unit: str,
+    lack: str,
+    kept_as_is: Collection[str] = (),
+    **options: Any,
+) -> Dataset:
     """Tokenise rows once, for all epochs; those that `encode` leaves out are counted in a warning.
 
     Args:
         encode: Makes columns of columns.
+        kept_as_is: The columns that stay, where no row is left out.
         options: Its further arguments. A tokenizer among them is copied: it remembers how it was last called, and
             handed a fresh one, `map` finds its cached result the next time.
 
@@ -57,7 +65,7 @@ def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str,
         NoRowsLeft: If no row is left.
     """
     options = {name: deepcopy(one) if name == "tokenizer" else one for name, one in options.items()}
-    columns = rows.column_names
+    columns = [name for name in rows.column_names if name not in kept_as_is]
     encoded = rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
     if not len(encoded):
         raise NoRowsLeft(f"none of the {len(rows)} {unit} can be used: {lack}")
@@ -121,14 +129,15 @@ class Task(ABC):
         if dataset is None and training.mixture:
             dataset = load_mixture(training.corpora, data_dir or training.data_dir, training.seed, self._filter)
         elif dataset is None:
-            dataset = load_dataset(
-                cast(str, training.dataset),
-                name=training.dataset_name,
-                data_dir=data_dir or training.data_dir,
-                **training.dataset_kwargs,
-            )
+            dataset = self.load_corpus(data_dir, training.dataset_kwargs)
         limits = {"train": training.max_train_samples, "validation": training.max_eval_samples}
         return DatasetDict({split: self._select(dataset, split, limit) for split, limit in limits.items()})
+
+    def load_corpus(self, data_dir: str | Path | None, options: dict[str, Any]) -> DatasetDict:
+        """Load all splits of the recipe's corpus, by arguments of its builder."""
+        training = self.training
+        folder = data_dir or training.data_dir
+        return load_dataset(cast(str, training.dataset), name=training.dataset_name, data_dir=folder, **options)
 
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
         name = self.training.dataset

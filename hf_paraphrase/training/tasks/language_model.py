@@ -12,7 +12,6 @@ from datasets import Dataset, DatasetDict, Features, List, Value
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...common.fields import option
-from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
@@ -73,12 +72,7 @@ class LanguageModelTask(Seq2SeqTask):
         training = self.training
         rows = super().load(data_dir, dataset)
         if training.general_dataset_kwargs is not None:
-            general = load_dataset(
-                cast(str, training.dataset),
-                name=training.dataset_name,
-                data_dir=data_dir or training.data_dir,
-                **training.general_dataset_kwargs,
-            )
+            general = self.load_corpus(data_dir, training.general_dataset_kwargs)
             rows["general"] = self._select(general, "validation", None)
         return rows
 
