@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -23,24 +23,51 @@ if TYPE_CHECKING:
     from .models.layers.portable import PortableConfig, PortableModel
 
 
-@dataclass(frozen=True, kw_only=True)
+# What the names of classes end with, by the Auto class that loads them.
+ENDINGS = {
+    "AutoModel": "Model",
+    "AutoModelForSeq2SeqLM": "ForConditionalGeneration",
+    "AutoModelForSequenceClassification": "ForSequenceClassification",
+}
+
+
+@dataclass(frozen=True)
 class Architecture:
-    """An architecture: its classes. Its configuration declares the abilities of its models.
+    """An architecture; its configuration declares the abilities of its models.
 
-    They are in `configuration_X.py`, `modeling_X.py` and, if it has its own tokenizer, `tokenization_X.py` of the
-    folder `models/X`, where X is its `model_type`.
+    Its classes are called after it, `XConfig` and `XModel` for instance, and lie in `configuration_x.py`,
+    `modeling_x.py` and, if it has its own tokenizer, `tokenization_x.py` of the folder `models/x`, where x is its
+    `model_type`.
 
-    Attributes:
+    Args:
         model_type: As `config.json` names it.
-        config: Its configuration class.
-        models: The model class that each of transformers' Auto classes loads.
-        tokenizer: Its tokenizer class; None where any tokenizer will do.
+        heads: The Auto classes that load a model of it, of those in `ENDINGS`.
+        has_tokenizer: Whether it has a tokenizer of its own.
     """
 
     model_type: str
-    config: str
-    models: Mapping[str, str] = field(default_factory=dict)
-    tokenizer: str | None = None
+    heads: tuple[str, ...]
+    has_tokenizer: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the names of its classes begin with."""
+        return "".join(map(str.capitalize, self.model_type.split("_")))
+
+    @property
+    def config(self) -> str:
+        """The name of its configuration class."""
+        return f"{self.name}Config"
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The names of its model classes, by the Auto class that loads each."""
+        return {head: f"{self.name}{ENDINGS[head]}" for head in self.heads}
+
+    @property
+    def tokenizer(self) -> str | None:
+        """The name of its tokenizer class; None where any tokenizer will do."""
+        return f"{self.name}Tokenizer" if self.has_tokenizer else None
 
     @property
     def modules(self) -> dict[str, str]:
@@ -67,62 +94,18 @@ class Architecture:
         return getattr(importlib.import_module(f".{self.modules[name]}", __package__), name)
 
 
+WRITES = ("AutoModel", "AutoModelForSeq2SeqLM")
+MATCHES = "AutoModelForSequenceClassification"
 ARCHITECTURES = (
-    Architecture(
-        model_type="coupled_lstm",
-        config="CoupledLstmConfig",
-        models={
-            "AutoModel": "CoupledLstmModel",
-            "AutoModelForSequenceClassification": "CoupledLstmForSequenceClassification",
-        },
-    ),
-    Architecture(
-        model_type="pair_lstm",
-        config="PairLstmConfig",
-        models={"AutoModelForSequenceClassification": "PairLstmForSequenceClassification"},
-    ),
-    Architecture(
-        model_type="residual_lstm",
-        config="ResidualLstmConfig",
-        models={"AutoModel": "ResidualLstmModel", "AutoModelForSeq2SeqLM": "ResidualLstmForConditionalGeneration"},
-    ),
-    Architecture(
-        model_type="fset",
-        config="FsetConfig",
-        models={"AutoModel": "FsetModel", "AutoModelForSeq2SeqLM": "FsetForConditionalGeneration"},
-    ),
-    Architecture(
-        model_type="dnpg",
-        config="DnpgConfig",
-        models={"AutoModel": "DnpgModel", "AutoModelForSeq2SeqLM": "DnpgForConditionalGeneration"},
-    ),
-    Architecture(
-        model_type="edit_lstm",
-        config="EditLstmConfig",
-        models={"AutoModel": "EditLstmModel", "AutoModelForSeq2SeqLM": "EditLstmForConditionalGeneration"},
-    ),
-    Architecture(
-        model_type="hierarchical_autoencoder",
-        config="HierarchicalAutoencoderConfig",
-        models={
-            "AutoModel": "HierarchicalAutoencoderModel",
-            "AutoModelForSeq2SeqLM": "HierarchicalAutoencoderForConditionalGeneration",
-        },
-    ),
-    Architecture(
-        model_type="hierarchical_lm",
-        config="HierarchicalLmConfig",
-        models={"AutoModel": "HierarchicalLmModel", "AutoModelForSeq2SeqLM": "HierarchicalLmForConditionalGeneration"},
-        tokenizer="HierarchicalLmTokenizer",
-    ),
-    Architecture(
-        model_type="ssru_transformer",
-        config="SsruTransformerConfig",
-        models={
-            "AutoModel": "SsruTransformerModel",
-            "AutoModelForSeq2SeqLM": "SsruTransformerForConditionalGeneration",
-        },
-    ),
+    Architecture("coupled_lstm", ("AutoModel", MATCHES)),
+    Architecture("pair_lstm", (MATCHES,)),
+    Architecture("residual_lstm", WRITES),
+    Architecture("fset", WRITES),
+    Architecture("dnpg", WRITES),
+    Architecture("edit_lstm", WRITES),
+    Architecture("hierarchical_autoencoder", WRITES),
+    Architecture("hierarchical_lm", WRITES, has_tokenizer=True),
+    Architecture("ssru_transformer", WRITES),
 )
 
 

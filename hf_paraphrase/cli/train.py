@@ -211,12 +211,6 @@ class Train(CorpusOptions):
     push_to_hub: bool = option("Push the trained model to the Hub.", False)
     hub_model_id: str | None = option("The repository; by default the output folder's name, in your namespace.", None)
     hub_private_repo: bool = option("Create the repository as private.", False)
-    grid: list[str] = option(
-        "Train with each value; repeatable, for all combinations.",
-        factory=list,
-        flag="--search",
-        metavar="FIELD=VALUE,…",
-    )
     trust_remote_code: bool = option("Run the code in the checkpoints, and read pickled weights.", False)
     overrides: dict[str, Any] = option("Fields of the recipe.", factory=dict, rest=True, read=parse_overrides)
 
@@ -225,22 +219,12 @@ class Train(CorpusOptions):
         from ..training.recipe import load_recipe
 
         recipe, corpus = choose_corpus(load_recipe(self.recipe).override(self.overrides), self)
-        if self.grid and self.push_to_hub:
-            raise InputError(
-                "--search trains several models; share the best one afterwards with: hf-paraphrase push DIR"
-            )
         repo_id = self.hub_model_id or self.output_dir.resolve().name
         if self.push_to_hub:
             from ..hub.push import check_access
 
             check_access(repo_id)
         options: dict[str, Any] = {"data_dir": corpus.data_dir, "trust_remote_code": self.trust_remote_code}
-        if self.grid:
-            from ..training.loop import parse_grid, search
-
-            for run in search(recipe, parse_grid(self.grid), self.output_dir, **options)["runs"]:
-                echo(f"{run['cost']:.4f}  {run['folder']}")
-            return
         train(recipe, self.output_dir, overwrite=self.overwrite, resume=self.resume, **options)
         if self.push_to_hub:
             push_trained(self.output_dir, repo_id, self.hub_private_repo)

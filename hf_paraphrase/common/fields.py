@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -55,14 +55,36 @@ class Options:
     __dataclass_fields__: ClassVar[dict[str, Field]]
 
     def __post_init__(self):
-        hints = get_type_hints(type(self))
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, str) and Path in (hints[one.name], *get_args(hints[one.name])):
-                value = Path(value)
-                object.__setattr__(self, one.name, value)  # the class may be frozen
-            check_type(one.name, value, hints[one.name])
-            check_range(one.name, value, one.metadata)
+        check_fields(self, fields(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str) -> Self:
+        """Read the fields of a file.
+
+        Args:
+            values: By the names of the fields.
+            source: Where they come from, for messages.
+
+        Raises:
+            InputError: For a field that is unknown or of a wrong value.
+        """
+        check_known(values, (one.name for one in fields(cls)), source)
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
+
+
+def check_fields(options: Any, checked: Iterable[Field]) -> None:
+    """Refuse values of a dataclass that do not fit the types and bounds of its fields; a path in words becomes one."""
+    hints = get_type_hints(type(options))
+    for one in checked:
+        value = getattr(options, one.name)
+        if isinstance(value, str) and Path in (hints[one.name], *get_args(hints[one.name])):
+            value = Path(value)
+            object.__setattr__(options, one.name, value)  # the class may be frozen
+        check_type(one.name, value, hints[one.name])
+        check_range(one.name, value, one.metadata)
 
 
 def check_range(name: str, value: Any, bounds: Mapping[str, Any]) -> None:

@@ -55,8 +55,6 @@ def open_text(path: str | os.PathLike, **kwargs: Any) -> Iterator[TextIO]:
     try:
         with io.TextIOWrapper(open_plain_or_gzipped(Path(path)), **{"encoding": "utf-8", **kwargs}) as file:
             yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is a damaged gzip file ({error})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not valid UTF-8 ({_find_undecodable(Path(path), error)})") from error
 
@@ -65,12 +63,11 @@ def _find_undecodable(path: Path, error: UnicodeDecodeError) -> str:
     """The problem and its position in the whole file; the error counts from the last chunk."""
     if not path.is_file():
         return error.reason
-    with open_plain_or_gzipped(path, bounded=False) as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "it begins as UTF-16 does, line 1: save it as UTF-8"
-        file.seek(0)
+    with open_plain_or_gzipped(path) as file:
         done = 0
         for number, line in enumerate(bounded_lines(file, path), start=1):
+            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                return "it begins as UTF-16 does, line 1: save it as UTF-8"
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as found:
@@ -103,7 +100,7 @@ def bounded_lines(file: IO[AnyStr], source: str | os.PathLike) -> Iterator[AnySt
 
 
 class _BoundedGzip(io.RawIOBase):
-    """The bytes of a gzip file, up to a bound: a small file can unpack to any size."""
+    """The bytes of a gzip file, up to a bound, since a small file can unpack to any size; InputError for damage."""
 
     def __init__(self, path: Path):
         self.path, self.file, self.unpacked = path, gzip.GzipFile(path), 0
@@ -112,7 +109,10 @@ class _BoundedGzip(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self.file.readinto(buffer)
+        try:
+            count = self.file.readinto(buffer)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(f"{self.path} is a damaged gzip file ({error})") from error
         self.unpacked += count
         check_bound("UNPACKED_BYTES", self.unpacked, f"{self.path}: its unpacked size")
         return count
@@ -122,20 +122,16 @@ class _BoundedGzip(io.RawIOBase):
         super().close()
 
 
-def open_plain_or_gzipped(path: Path, bounded: bool = True) -> BinaryIO:
+def open_plain_or_gzipped(path: Path) -> BinaryIO:
     """Open a file for reading bytes; gzip is detected by content, not by name.
 
-    Args:
-        path: The file.
-        bounded: Raise InputError where it unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
+    Reading raises InputError where it is damaged or unpacks to more than `HF_PARAPHRASE_MAX_UNPACKED_BYTES`.
     """
     if not path.is_file():  # a named pipe, which can be read once
         return path.open("rb")
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
-    if not zipped:
-        return path.open("rb")
-    return io.BufferedReader(_BoundedGzip(path), io.DEFAULT_BUFFER_SIZE) if bounded else gzip.open(path, "rb")
+    return io.BufferedReader(_BoundedGzip(path), io.DEFAULT_BUFFER_SIZE) if zipped else path.open("rb")
 
 
 def ends_lines_in_returns(start: bytes) -> bool:

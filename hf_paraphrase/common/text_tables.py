@@ -9,11 +9,9 @@ Not supported: files without a header, encodings other than UTF-8, Excel workboo
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import os
 import re
-import zlib
 from collections import deque
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -219,7 +217,7 @@ class TextTable:
     def _ends_lines_in_returns(self) -> bool:
         if not self.path.is_file():  # a named pipe, which can be read once
             return False
-        with suppress(EOFError, gzip.BadGzipFile, zlib.error), open_plain_or_gzipped(self.path) as file:
+        with suppress(InputError), open_plain_or_gzipped(self.path) as file:
             return ends_lines_in_returns(file.read(START))
         return False  # damaged, which the reader says
 

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..installation import require
-
 if TYPE_CHECKING:
     import bm25s
-
-
-def require_bm25(corpus: str) -> None:
-    """Raise InputError, which says what to install, where a corpus cannot be searched."""
-    require("bm25s", "ranking", corpus)
 
 
 def index_texts(texts: list[str]) -> bm25s.BM25:

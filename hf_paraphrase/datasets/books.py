@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..common.fields import option
 from ..errors import InputError
 from .documents import split_of, split_point
 from .running_text import RunningTextBuilder, RunningTextConfig
@@ -13,22 +14,14 @@ from .running_text import RunningTextBuilder, RunningTextConfig
 
 @dataclass
 class BooksConfig(RunningTextConfig):
-    """How the lines become documents.
+    """How the lines become documents."""
 
-    Args:
-        lines_per_document: Lines per document, since the files do not mark where a book ends.
-        validation_fraction: The share of documents to validate on.
-        test_fraction: The share of documents to test on.
-    """
-
-    lines_per_document: int = 1000
-    validation_fraction: float = 0.005
-    test_fraction: float = 0.01
+    lines_per_document: int = option("Lines per document: the files do not mark where a book ends.", 1000, least=2)
+    validation_fraction: float = option("The share of documents to validate on.", 0.005, least=0, most=1)
+    test_fraction: float = option("The share of documents to test on.", 0.01, least=0, most=1)
 
     def check(self) -> None:
         super().check()
-        self.at_least(2, "lines_per_document")
-        self.share("validation_fraction", "test_fraction")
         if self.shares()["train"] <= 0:
             raise InputError("`validation_fraction` and `test_fraction` leave nothing to train on")
 
@@ -38,29 +31,7 @@ class BooksConfig(RunningTextConfig):
 
 
 class BooksBuilder(RunningTextBuilder):
-    """The Toronto Books corpus, in documents of a fixed number of lines, as Traynor 2018, section 4.2.2, trains on it.
-
-    Source: BookCorpus, 11,038 novels with 74 million sentences, once at https://yknzhu.wixsite.com/mbweb and not given
-    out there any more.
-
-    Citation: Yukun Zhu, Ryan Kiros, Richard Zemel, Ruslan Salakhutdinov, Raquel Urtasun, Antonio Torralba, Sanja
-    Fidler. Aligning books and movies: towards story-like visual explanations by watching movies and reading books.
-    ICCV 2015.
-
-    Licence: none stated; the books are their authors'. For research.
-
-    Layout: `data_dir` holds `books_large_p1.txt` and `books_large_p2.txt`, or other `.txt` files, plain or gzipped,
-    with one sentence a line, lower-cased, words separated by spaces. Nothing says where a book ends.
-
-    Columns: `title` and `author`, which are None, and `sentences`, the lines of a document. With the configuration
-    `pairs`: `source`, a sentence, and `target`, the next one, both at most 30 words separated by spaces.
-
-    Splits: documents of 1,000 lines (`lines_per_document`), 1% of them in `test`, 0.5% in `validation`, the others in
-    `train`. A hash of a document's text decides its split. As nothing says where a book ends, other parts of a test
-    document's book can be in `train`.
-
-    Configurations: `documents` with one row a document, `pairs` with one row for every sentence but a document's last.
-    """
+    """The Toronto Books corpus, in documents of a fixed number of lines, as in Traynor 2018, section 4.2.2."""
 
     corpus_name = "books"
     BUILDER_CONFIGS = [
@@ -82,15 +53,14 @@ class BooksBuilder(RunningTextBuilder):
         paths = self.paths(self.data_dir)
         return {split: {"paths": paths, "split": split} for split in reversed(self.config.shares())}
 
-    def _generate_examples(self, paths: list[Path], split: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def generate_rows(self, paths: list[Path], split: str) -> Iterator[dict[str, Any]]:
         with self.reader() as reader:
             for path in paths:
                 lines = (line.strip() for _, line in reader.lines(path))
-                for number, document in enumerate(_documents(lines, self.config.lines_per_document)):
+                for document in _documents(lines, self.config.lines_per_document):
                     point = split_point(self.config.seed, "\n".join(document))
                     if split_of(point, self.config.shares()) == split:
-                        for place, row in enumerate(self.rows(None, None, document)):
-                            yield f"{path.name}-{number}-{place}", row
+                        yield from self.rows(None, None, document)
 
 
 def _documents(lines: Iterator[str], length: int) -> Iterator[list[str]]:

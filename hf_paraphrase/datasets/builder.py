@@ -5,19 +5,20 @@ import hashlib
 import inspect
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar
 
 import datasets
 import pyarrow as pa
 
+from ..common.fields import check_fields, option
 from ..errors import InputError
 from . import addresses
 from .addresses import DOWNLOADS, RELEASES, Release
-from .corpus_reader import MAX_LINE_LENGTH, MAX_UNPACKED_SIZE, CorpusReader
+from .corpus_reader import CorpusReader
 from .downloads import download_release
 
 TEXT = datasets.Value("string")
@@ -27,62 +28,35 @@ HASHED_SIZE = 64 << 20
 
 @dataclass
 class CorpusConfig(datasets.BuilderConfig):
-    """The arguments of a corpus, which subclasses add as fields with types.
+    """The arguments of a corpus: subclasses add an `option` for each, whose help stands in the corpus's card."""
 
-    Args:
-        max_bad_fraction: The share of damaged lines that is left out with a warning; a larger one is an error.
-        max_line_length: Longer lines, in bytes, count as damaged; of XML, longer questions are refused.
-        max_unpacked_size: Gzip files that hold more bytes are refused, for a small one can unpack to any size.
-    """
-
-    max_bad_fraction: float = 0.01
-    max_line_length: int = MAX_LINE_LENGTH
-    max_unpacked_size: int = MAX_UNPACKED_SIZE
+    max_bad_fraction: float = option(
+        "The share of damaged lines that is left out with a warning; a larger one is an error.", 0.01, least=0, most=1
+    )
 
     @classmethod
-    def arguments(cls) -> dict[str, Any]:
-        """The arguments of this corpus and their defaults."""
+    def arguments(cls) -> dict[str, Field]:
+        """The arguments of this corpus, by name."""
         inherited = {field.name for field in fields(datasets.BuilderConfig)}
-        return {field.name: field.default for field in fields(cls) if field.name not in inherited}
+        return {field.name: field for field in fields(cls) if field.name not in inherited}
 
     def check(self) -> None:
-        """Refuse values of the wrong type or that make no sense.
+        """Refuse values of the wrong type or that make no sense, with an InputError that has the argument's name.
 
         A method, not `__post_init__`: builders set arguments on a copy of a named configuration.
-
-        Raises:
-            InputError: With the argument's name.
         """
-        types = get_type_hints(type(self))
-        for name in self.arguments():
-            value = getattr(self, name)
-            allowed = get_args(types[name]) or (types[name],)
-            if type(value) not in allowed and not (float in allowed and type(value) is int):
-                kinds = " or ".join("None" if kind is type(None) else kind.__name__ for kind in allowed)
-                raise InputError(f"`{name}` must be of type {kinds}, not {value!r}")
-        self.share("max_bad_fraction")
-        self.at_least(1, "max_line_length", "max_unpacked_size")
+        check_fields(self, self.arguments().values())
 
-    def at_least(self, least: int, *names: str) -> None:
-        """Refuse arguments below `least`, by name; None is allowed if the type allows it, and is not missing."""
-        for name in names:
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"`{name}` must be at least {least}, not {value}")
 
-    def share(self, *names: str) -> None:
-        """Refuse arguments that are not shares of a whole, by name."""
-        for name in names:
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"`{name}` must be from 0 to 1, not {getattr(self, name)}")
+def check_order(config: CorpusConfig, least: str, most: str) -> None:
+    """Refuse two arguments, by name, of which the one that bounds from below exceeds the other; None is no bound."""
+    low, high = getattr(config, least), getattr(config, most)
+    if high is not None and low > high:
+        raise InputError(f"`{least}` must not exceed `{most}`: {low} > {high}")
 
 
 class CorpusBuilder(datasets.ArrowBasedBuilder):
-    """A corpus read from its published files, which its class docstring says how to get.
-
-    The docstring is also the text of the dataset card: paragraphs that start with `Source:`, `Citation:`, `Licence:`,
-    `Layout:`, `Columns:`, `Splits:` or `Configurations:` become its sections.
-    """
+    """A corpus read from its published files; what these are and how to get them says its card, `cards/NAME.md`."""
 
     VERSION = datasets.Version("1.0.0")
     # Its name in `load_dataset`; classes without a name are base classes.
@@ -176,9 +150,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
         """A reader for text files, to use as a context over all that are read for one split or for all; `unit` is what
         is counted, `max_bad_fraction` in place of the one asked for."""
-        config = self.config
-        share = config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
-        return CorpusReader(share, self.layout(), unit, config.max_line_length, config.max_unpacked_size)
+        share = self.config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
+        return CorpusReader(share, self.layout(), unit)
 
     @classmethod
     def paths(cls, data_dir: Path) -> list[Path]:
@@ -201,7 +174,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         return datasets.DatasetInfo(description=inspect.getdoc(type(self)), features=self.features())
 
     def parts(self) -> dict[str, dict[str, Any]]:
-        """For each split the arguments of `_generate_examples`; a list is the shards of several processes."""
+        """For each split the arguments of `generate_rows`; a list is the shards of several processes."""
         raise NotImplementedError
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
@@ -210,16 +183,16 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     def _generate_tables(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, pa.Table]]:
         # Whole tables go through datasets several times as fast as single rows.
         schema = self.info.features.arrow_schema
-        rows = self._whole_rows(self._generate_examples(*args, **kwargs))
+        rows = self._whole_rows(self.generate_rows(*args, **kwargs))
         number = 0
         while batch := list(islice(rows, self.rows_at_once)):
             yield number, pa.Table.from_pylist(batch, schema=schema)
             number += 1
 
-    def _whole_rows(self, examples: Iterable[tuple[Any, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    def _whole_rows(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Leave out rows that lack a text, as damaged lines are left out: with a warning, or an error if many do."""
         with self.reader(unit="rows") as reader:
-            for number, (_, row) in enumerate(examples, 1):
+            for number, row in enumerate(rows, 1):
                 reader.lines_read += 1
                 blank = [name for name, value in row.items() if is_blank(value) and name not in self.may_be_blank]
                 if blank:
@@ -227,8 +200,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
                 else:
                     yield row
 
-    def _generate_examples(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yield the rows of a split, each after a key that says where it comes from."""
+    def generate_rows(self, *args: Any, **kwargs: Any) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a split."""
         raise NotImplementedError
 
     def _prepare_split_single(self, *args: Any, **kwargs: Any) -> Iterator[tuple[int, bool, Any]]:

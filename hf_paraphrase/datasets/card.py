@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -11,13 +12,13 @@ from .addresses import RELEASES
 from .builder import CorpusBuilder
 from .loading import find_builder, is_published, make_builder
 
-# What a builder's docstring has a paragraph on, and the card a section.
-SECTIONS = ("Source", "Layout", "Columns", "Splits", "Configurations", "Licence", "Citation")
-TOPIC = re.compile(rf"({'|'.join(SECTIONS)}): ")
+# What cards say of each corpus: apart from its code, of which a change makes all rows anew.
+CARDS = Path(__file__).with_name("cards")
+HEADING = re.compile(r"^## (\w+)\n\n", re.MULTILINE)
 
 
 def dataset_card(name: str, title: str | None = None) -> DatasetCard:
-    """Render the Hub's card of a corpus from its builder's docstring.
+    """Write the Hub's card of a corpus, from its builder's docstring and its text in `cards`.
 
     Args:
         name: A corpus, one of `list_datasets()`.
@@ -37,22 +38,16 @@ def dataset_card(name: str, title: str | None = None) -> DatasetCard:
         task_categories=list(builder.tasks),
         tags=["paraphrase", "hf_paraphrase"],
     )
-    sections = describe_corpus(builder)
-    parts = [f"## {topic}\n\n" + "\n\n".join(sections[topic]) for topic in ("About", *SECTIONS) if topic in sections]
+    parts = [f"## {heading}\n\n{text}" for heading, text in describe_corpus(builder).items()]
     return DatasetCard("\n\n".join([f"---\n{data}\n---", f"# {title or name}", *parts, _use(name, builder)]) + "\n")
 
 
-def describe_corpus(builder: type[CorpusBuilder]) -> dict[str, list[str]]:
-    """A builder's docstring as paragraphs by topic: `About`, then those of `SECTIONS` that it has."""
-    summary, *paragraphs = (inspect.getdoc(builder) or "").split("\n\n")
-    section = "About"
-    sections: dict[str, list[str]] = {section: [summary]}
-    for paragraph in paragraphs:
-        topic = TOPIC.match(paragraph)
-        # A paragraph without a topic goes on with that of the one before.
-        section, text = (topic[1], paragraph[topic.end() :]) if topic else (section, paragraph)
-        sections.setdefault(section, []).append(text[0].upper() + text[1:])
-    return sections
+def describe_corpus(builder: type[CorpusBuilder]) -> dict[str, str]:
+    """What a card says of a corpus, by heading: `About`, then those of its text in `cards`."""
+    text = (CARDS / f"{builder.corpus_name}.md").read_text(encoding="utf-8")
+    _, *parts = HEADING.split(text)
+    sections = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+    return {"About": inspect.getdoc(builder) or "", **sections}
 
 
 def push_to_hub(
@@ -111,8 +106,11 @@ def _use(name: str, builder: type[CorpusBuilder]) -> str:
     calls = [f'hf_paraphrase.load_dataset("{name}"{where})']
     calls += [f'hf_paraphrase.load_dataset("{name}", "{configs[-1]}"{where})'] if len(configs) > 1 else []
     config = builder.builder_configs[builder.DEFAULT_CONFIG_NAME]
-    rows = [f"| `{argument}` | `{getattr(config, argument)!r}` |" for argument in config.arguments()]
+    rows = [
+        f"| `{argument}` | `{getattr(config, argument)!r}` | {field.metadata.get('help', '')} |"
+        for argument, field in config.arguments().items()
+    ]
     return "\n".join(
         ["## Use\n", "```python", "import hf_paraphrase\n", *calls, "```\n", *_download(name)]
-        + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default |", "|---|---|", *rows]
+        + [f"Arguments, with the defaults of `{config.name}`:\n", "| argument | default | |", "|---|---|---|", *rows]
     )

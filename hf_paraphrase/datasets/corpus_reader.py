@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import codecs
 import functools
-import gzip
-import json
 import logging
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +18,8 @@ from ..errors import InputError
 logger = logging.getLogger(__name__)
 
 BLOCK_SIZE = 1 << 20
+# Longer lines, in bytes, count as damaged.
 MAX_LINE_LENGTH = 1 << 20
-# More than any file that a corpus here is read from; without a limit a small gzip file can unpack for hours.
-MAX_UNPACKED_SIZE = 16 << 30
 # So many bad lines are spelled out in the warning.
 REPORTED = 5
 # Stop after this many bad lines if most are bad: the file has another format.
@@ -45,8 +41,6 @@ class CorpusReader:
     max_bad_fraction: float
     layout: str
     unit: str = "lines"
-    max_line_length: int = MAX_LINE_LENGTH
-    max_unpacked_size: int = MAX_UNPACKED_SIZE
 
     def __post_init__(self) -> None:
         self.lines_read = self.bad_lines = self.nul_characters = 0
@@ -78,7 +72,7 @@ class CorpusReader:
         very many are."""
         self.bad_lines += 1
         if len(self._reports) < REPORTED:
-            self._reports.append(f"{path}, line {number}, {problem}")
+            self._reports.append(f"{path}, {self.unit.removesuffix('s')} {number}, {problem}")
         if self.bad_lines >= PATIENCE and 2 * self.bad_lines > self.lines_read:
             self._judge()
 
@@ -87,10 +81,10 @@ class CorpusReader:
         cannot be read is empty.
 
         Raises:
-            InputError: The file is not the gzip file it seems to be, unpacks to too much, or is UTF-16.
+            InputError: The file is damaged gzip, unpacks to too much, or is UTF-16.
         """
         number = 1
-        with self.open(path) as file:
+        with open_plain_or_gzipped(path) as file:
             for block in self._whole_lines(path, file):
                 yield number, self._decode(path, number, block)
                 number += block.count(b"\n") + 1
@@ -108,37 +102,26 @@ class CorpusReader:
                     yield number, line
 
     def rows(
-        self,
-        path: Path,
-        columns: Sequence[str],
-        separator: str = "\t",
-        header: bool = False,
-        optional: int = 0,
-        quoted: bool = False,
-        over_lines: bool = False,
+        self, path: Path, columns: Sequence[str], header: bool = False, optional: int = 0, quoted: bool = False
     ) -> Iterator[tuple[int, list[str]]]:
-        """Read lines of separated fields; one with another number of fields is bad.
+        """Read lines of fields, separated by tabs; one with another number of fields is bad.
 
         Args:
             path: The file.
             columns: The names of the fields.
-            separator: What stands between them.
             header: The first line names the fields, and has to name these, or InputError is raised.
             optional: Number of trailing fields that may be missing; they are read as empty.
-            quoted: Fields may be in double quotes.
-            over_lines: Quoted fields may span several lines, as in csv files. Elsewhere a line is a row, so that
-                a stray quote costs no row but its own.
+            quoted: Fields may be in double quotes. A stray quote costs no row but its own.
         """
         lines = self.lines(path)
         if header:
-            self._check_header(path, next(lines, (1, ""))[1], columns, separator, quoted)
+            self._check_header(path, next(lines, (1, ""))[1], columns, quoted)
         most = len(columns)
         allowed = range(most - optional, most + 1)
-        if over_lines or quoted:
-            ended = ((number, f"{line}\n") for number, line in lines)
-            records = split_records(ended, separator, allowed, over_lines)
+        if quoted:
+            records = split_records(((number, f"{line}\n") for number, line in lines), "\t", allowed)
         else:
-            records = ((number, line.split(separator)) for number, line in lines)
+            records = ((number, line.split("\t")) for number, line in lines)
         for number, fields in records:
             if len(fields) in allowed:
                 yield number, fields + [""] * (most - len(fields))
@@ -196,30 +179,7 @@ class CorpusReader:
                 self.reject(path, first + rows[at].as_py(), f"has no {empty}")
             yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
 
-    def json_lines(self, path: Path, fields: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Read JSON objects, one a line; one in which some of `fields` are not text is bad. Errors as `blocks`."""
-        for number, line in self.lines(path):
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                self.reject(path, number, f"is not JSON ({error})")
-                continue
-            if not isinstance(record, dict):
-                self.reject(path, number, "is not a JSON object")
-                continue
-            if "\\u0000" in line:
-                record = self.without_nul(record)
-            wrong = [name for name in fields if not is_text(record.get(name))]
-            if wrong:
-                self.reject(path, number, f"has no text in {', '.join(wrong)}")
-            else:
-                yield number, record
-
-    def open(self, path: Path) -> BoundedFile:
-        """Open a file, plain or gzipped, whose `read` raises InputError if it is damaged."""
-        return BoundedFile(path, self.layout, self.max_unpacked_size)
-
-    def _whole_lines(self, path: Path, file: BoundedFile) -> Iterator[bytes]:
+    def _whole_lines(self, path: Path, file: BinaryIO) -> Iterator[bytes]:
         rest = b""
         first, has_returns = True, False
         while chunk := file.read(BLOCK_SIZE):
@@ -233,14 +193,13 @@ class CorpusReader:
                 yield rest + block
                 rest = b""
             # One more than is allowed shows that the line is too long; the remainder is not kept.
-            rest = (rest + tail)[: self.max_line_length + 1]
+            rest = (rest + tail)[: MAX_LINE_LENGTH + 1]
         if rest:
             yield rest
 
     def _decode(self, path: Path, number: int, block: bytes) -> str:
-        longest = self.max_line_length
         try:
-            if len(block) > longest and max(map(len, block.split(b"\n"))) > longest:
+            if len(block) > MAX_LINE_LENGTH and max(map(len, block.split(b"\n"))) > MAX_LINE_LENGTH:
                 raise ValueError
             text = block.decode()
         except ValueError:
@@ -250,8 +209,8 @@ class CorpusReader:
         return "\n".join(line.strip("\r") for line in text.split("\n")) if "\r" in text else text
 
     def _decode_line(self, path: Path, number: int, line: bytes) -> str:
-        if len(line) > self.max_line_length:
-            problem = f"is longer than `max_line_length` = {self.max_line_length:,} bytes"
+        if len(line) > MAX_LINE_LENGTH:
+            problem = f"is longer than {MAX_LINE_LENGTH:,} bytes"
         else:
             try:
                 return line.decode()
@@ -261,13 +220,12 @@ class CorpusReader:
         self.reject(path, number, problem)
         return ""
 
-    def _check_header(self, path: Path, line: str, columns: Sequence[str], separator: str, quoted: bool) -> None:
-        fields = parse_cells(line, separator) or [] if quoted else line.split(separator)
+    def _check_header(self, path: Path, line: str, columns: Sequence[str], quoted: bool) -> None:
+        fields = parse_cells(line, "\t") or [] if quoted else line.split("\t")
         names = [name.strip().lower() for name in fields]
         if names != [name.lower() for name in columns]:
-            raise InputError(
-                f"{path}, line 1, is not the header {separator.join(columns)!r} but {line[:200]!r}; {self.layout}"
-            )
+            tabbed = "\t".join(columns)
+            raise InputError(f"{path}, line 1, is not the header {tabbed!r} but {line[:200]!r}; {self.layout}")
 
     def _judge(self) -> None:
         if not self.bad_lines:
@@ -279,37 +237,6 @@ class CorpusReader:
                 f"{share}, more than `max_bad_fraction` = {self.max_bad_fraction:g} of them: {examples}; {self.layout}"
             )
         logger.warning("%s and left out: %s", share, examples)
-
-
-class BoundedFile:
-    """The bytes of a file, plain or gzipped; damaged gzip files and those that hold more bytes than a limit are
-    refused."""
-
-    def __init__(self, path: Path, layout: str, max_unpacked_size: int):
-        self.path, self.layout, self.max_unpacked_size = path, layout, max_unpacked_size
-        self._file = open_plain_or_gzipped(path, bounded=False)
-        self._unpacked = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; empty at the end. Damaged or too large gzip files raise InputError."""
-        try:
-            chunk = self._file.read(size)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{self.path} is a damaged gzip file ({error}); get it anew: {self.layout}") from error
-        if isinstance(self._file, gzip.GzipFile):
-            self._unpacked += len(chunk)
-            if self._unpacked > self.max_unpacked_size:
-                raise InputError(
-                    f"{self.path} unpacks to more than `max_unpacked_size` = {self.max_unpacked_size:,} bytes; is it "
-                    f"the right file? {self.layout}"
-                )
-        return chunk
 
 
 def _places(mask: pa.Array) -> list[int]:

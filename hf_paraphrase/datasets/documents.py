@@ -12,10 +12,11 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import option
 from ..errors import InputError
-from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import CorpusReader
-from .sentences import check_splitter, sentence_splitter
+from .sentences import Splitter, sentence_splitter
 
 UNKNOWN = "<unk>"
 # The words of the package's word tokenizer; corpora that come with unknown words keep them.
@@ -29,40 +30,22 @@ MOST_COUNTED = 2_000_000
 
 @dataclass
 class DocumentConfig(CorpusConfig):
-    """Which documents are kept, and how they are written.
+    """Which documents are kept, and how they are written."""
 
-    Args:
-        seed: Decides which document is in which split.
-        min_words: Shorter documents are left out; punctuation counts.
-        max_words: Longer documents are left out.
-        vocabulary_size: The known words: so many of the most frequent ones of the training split.
-        max_unknown: Documents with a larger share of other words are left out.
-        lowercase: Lower-case everything.
-        splitter: What splits documents into sentences: `rules`, or `punkt`, as in the paper, which needs NLTK and its
-            data (see `hf_paraphrase.datasets.sentences`).
-        train_size: Most documents to train on.
-        validation_size: Most documents to validate on. The paper names none.
-        test_size: Most documents to test on. In a smaller corpus the three sizes are proportions.
-    """
-
-    seed: int = 42
-    min_words: int = 50
-    max_words: int = 250
-    vocabulary_size: int = 25_000
-    max_unknown: float = 0.02
-    lowercase: bool = True
-    splitter: str = "rules"
-    train_size: int = 340_000
-    validation_size: int = 4000
-    test_size: int = 40_000
+    seed: int = option("Decides which document is in which split.", 42)
+    min_words: int = option("Shorter documents are left out; punctuation counts.", 50, least=1)
+    max_words: int = option("Longer documents are left out.", 250)
+    vocabulary_size: int = option("The known words: the most frequent ones of the training split.", 25_000, least=1)
+    max_unknown: float = option("Documents with a larger share of other words are left out.", 0.02, least=0, most=1)
+    lowercase: bool = option("Lower-case everything.", True)
+    splitter: Splitter = option("What splits sentences: `rules`, or, as in the paper, `punkt` (needs NLTK).", "rules")
+    train_size: int = option("Most documents to train on.", 340_000, least=1)
+    validation_size: int = option("Most documents to validate on. The paper names none.", 4000, least=0)
+    test_size: int = option("Most documents to test on. Of fewer the three sizes are proportions.", 40_000, least=0)
 
     def check(self) -> None:
         super().check()
-        self.at_least(1, "min_words", "vocabulary_size", "train_size")
-        self.at_least(0, "validation_size", "test_size")
-        self.at_least(self.min_words, "max_words")
-        self.share("max_unknown")
-        check_splitter(self.splitter)
+        check_order(self, "min_words", "max_words")
 
     def sizes(self) -> dict[str, int]:
         return {"test": self.test_size, "validation": self.validation_size, "train": self.train_size}
@@ -141,13 +124,13 @@ class DocumentBuilder(CorpusBuilder):
                 if point < end and split_of(point, self.config.sizes()) == split and self._is_known(text, vocabulary):
                     yield point, text
 
-    def _generate_examples(
+    def generate_rows(
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[dict[str, Any]]:
         split_sentences = sentence_splitter(self.config.splitter)
-        for number, (_, text) in enumerate(self._documents(paths, split, vocabulary, end)):
+        for _, text in self._documents(paths, split, vocabulary, end):
             sentences = (write_words(self._normalize(sentence)) for sentence in split_sentences(text))
-            yield number, {"sentences": [sentence for sentence in sentences if sentence]}
+            yield {"sentences": [sentence for sentence in sentences if sentence]}
 
     def _is_known(self, text: str, vocabulary: frozenset[str]) -> bool:
         words = tokenize(self._normalize(text))

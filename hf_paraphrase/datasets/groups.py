@@ -11,9 +11,10 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import option
 from ..common.text_tables import TextTable, table_kind
 from ..errors import InputError
-from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .builder import CorpusConfig, ParaphraseBuilder, check_order, seeded_order
 from .corpus_reader import CorpusReader, is_text
 from .pair_filter import ComparedSentence, PairFilter
 from .sampling import cut, divide_linked, held_out_sizes
@@ -26,43 +27,19 @@ LINES, TABLES = ("tsv", "txt"), ("jsonl", "parquet")
 
 @dataclass
 class GroupsConfig(CorpusConfig, PairFilter):
-    """How groups become pairs and splits.
+    """How groups become pairs and splits."""
 
-    Args:
-        group_column: The column of jsonl and Parquet files that holds the list of sentences.
-        seed: Decides which groups are held out, and which of their sentences are sources.
-        validation_size: Groups to validate on, a pair each, where one set of files is split.
-        test_size: Groups to test on, likewise.
-        max_held_out: The share of the groups that the two may take together.
-        max_references: References of a test row at most.
-        min_overlap: Pairs whose words have a smaller F1 are left out: 0 shares no word.
-        max_overlap: Pairs whose words have a larger F1 are left out: 1 are the same words, in any order.
-        max_length_ratio: Pairs whose longer sentence has more than so many times the words of the shorter are left
-            out; None keeps them.
-        min_words: Sentences of fewer words are left out.
-        max_words: Sentences of more words are left out, not cut; None keeps them.
-        same_numbers: Leave out pairs whose figures and number words differ.
-        same_names: Leave out pairs of which one has a name, a word with a capital inside a sentence, that the other
-            lacks in any case.
-        same_pronouns: Leave out pairs whose pronouns name different persons.
-        same_polarity: Leave out pairs of which one alone negates, or one alone asks.
-    """
-
-    group_column: str = "sentences"
-    seed: int = 42
-    validation_size: int = 1000
-    test_size: int = 1000
-    max_held_out: float = 0.1
-    max_references: int = 5
+    group_column: str = option("Column of jsonl and Parquet files that holds the list of sentences.", "sentences")
+    seed: int = option("Decides which groups are held out, and which of their sentences are sources.", 42)
+    validation_size: int = option("Groups to validate on, a pair each, where only one set is given.", 1000, least=0)
+    test_size: int = option("Groups to test on, likewise.", 1000, least=0)
+    max_held_out: float = option("The share of the groups that the two may take together.", 0.1, least=0, most=1)
+    max_references: int = option("References of a test row at most.", 5, least=1)
 
     def check(self) -> None:
         super().check()
-        self.at_least(0, "validation_size", "test_size")
-        self.at_least(1, "max_references", "min_words", "max_words", "max_length_ratio")
-        self.share("max_held_out", "min_overlap", "max_overlap")
-        for least, most in (("min_overlap", "max_overlap"), ("min_words", "max_words")):
-            if getattr(self, most) is not None and getattr(self, least) > getattr(self, most):
-                raise InputError(f"`{least}` must not exceed `{most}`: {getattr(self, least)} > {getattr(self, most)}")
+        check_order(self, "min_overlap", "max_overlap")
+        check_order(self, "min_words", "max_words")
 
 
 FILTERED = GroupsConfig(
@@ -100,38 +77,7 @@ class SentenceGroup:
 
 
 class GroupsBuilder(ParaphraseBuilder):
-    """Groups of sentences with one meaning, from files of your own, as pairs.
-
-    Source: `load_dataset("groups", data_files=…)`, with a path, several, or those of each split:
-    `{"train": …, "validation": …, "test": …}`. Relative paths start at `data_dir`, where one is given.
-
-    Citation: none.
-
-    Licence: that of your data.
-
-    Layout: tsv and txt files have a group in every line, its sentences separated by tabs, and no header. Jsonl files
-    have an object in every line, Parquet files a row, whose column `sentences` (`group_column`) is a list of texts.
-    All but Parquet may be gzipped. Sentences of a group that differ in case alone count once; white space becomes
-    single spaces.
-
-    Columns: `source`, `target` and `group`, a number that all pairs of a group have and no others; `test` has `source`
-    and `references`.
-
-    Splits: train has every pair of a group in both orders. Validation has one pair a group and test one sentence, with
-    up to five others as references, both drawn by the seed. Where only train files are given, up to a tenth of the
-    groups, at most 1,000 each, become validation and test. No sentence, compared without case, is in two splits:
-    groups linked by a common sentence stay together. Where the splits have files of their own, groups that share a
-    sentence with test are left out of the others, and then those that share one with validation out of train.
-
-    What it does not do: it holds all groups in memory while it splits one set of files, and the validation and test
-    groups of given splits; only train files of given splits are streamed. The filters are rules for English and
-    compare words, not meanings: `five hundred` and `500` count as different numbers, a name that starts both sentences
-    is not compared, `unhappy` is not a negation. `filter_encoder` and `min_cosine` of a recipe compare meanings.
-    Language, spelling and truth are not checked.
-
-    Configurations: `default` keeps every pair, `filtered` those whose words have an F1 from 0.3 to 0.9, with 3 to 45
-    words a sentence, the longer at most 1.6 times as long, and the same numbers, names, persons and polarity.
-    """
+    """Groups of sentences with one meaning, from files of your own, as pairs."""
 
     corpus_name = "groups"
     in_file_order = ("default", "filtered")
@@ -176,18 +122,15 @@ class GroupsBuilder(ParaphraseBuilder):
             parts["train"] = {"paths": list(files["train"]), "held_out": held_out}
         return parts
 
-    def _generate_examples(
+    def generate_rows(
         self,
         split: str,
         groups: tuple[SentenceGroup, ...] | None = None,
         paths: Iterable[str] = (),
         held_out: Set[str] = frozenset(),
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        number = 0
+    ) -> Iterator[dict[str, Any]]:
         for group in self._read(paths, held_out) if groups is None else groups:
-            for row in self._rows(split, group):
-                yield number, row
-                number += 1
+            yield from self._rows(split, group)
 
     def _rows(self, split: str, group: SentenceGroup) -> Iterator[dict[str, Any]]:
         ways = [(group.sentences[one], group.sentences[other]) for one, other in group.pairs]

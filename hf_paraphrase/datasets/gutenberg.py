@@ -7,77 +7,39 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..common.fields import option
 from ..errors import InputError
 from .addresses import RELEASES, Release, ReleasedFile
 from .builder import seeded_order
 from .gutenberg_book import fingerprints, group_overlapping, read_book
 from .running_text import RunningTextBuilder, RunningTextConfig
-from .sentences import check_splitter, sentence_splitter
+from .sentences import Splitter, sentence_splitter
 
 
 @dataclass
 class GutenbergConfig(RunningTextConfig):
-    """Which books are read, and how.
+    """Which books are read, and how."""
 
-    Args:
-        author: Only the books of this author; spaces, full stops and case make no difference.
-        splitter: What splits paragraphs into sentences: `rules`, or `punkt`, as in the thesis, which needs NLTK and
-            its data (see `hf_paraphrase.datasets.sentences`).
-        train_books: Most books to train on.
-        validation_books: Most books to validate on. The thesis has none.
-        test_books: Most books to test on. Of fewer books than wanted, the three numbers are proportions.
-        parts: How many parts of as many paragraphs each book is cut into. Each counts as a book, so that parts of one
-            are in different splits: a makeshift for an author of few books.
-        numbers: Without `data_dir`, the books to download, by their numbers at Project Gutenberg, such as
-            `[2009, 1228]`.
-    """
-
-    author: str | None = None
-    splitter: str = "rules"
-    train_books: int = 303
-    validation_books: int = 0
-    test_books: int = 30
-    parts: int = 1
-    numbers: list | None = None
-
-    def check(self) -> None:
-        super().check()
-        if not all(type(number) is int and number > 0 for number in self.numbers or ()):
-            raise InputError(f"`numbers` must be those of books, such as [2009, 1228], not {self.numbers}")
-        self.at_least(1, "train_books", "parts")
-        self.at_least(0, "validation_books", "test_books")
-        check_splitter(self.splitter)
+    author: str | None = option("Only the books of this author; spaces, full stops and case do not matter.", None)
+    splitter: Splitter = option("What splits sentences: `rules`, or, as in the thesis, `punkt` (needs NLTK).", "rules")
+    train_books: int = option("Most books to train on.", 303, least=1)
+    validation_books: int = option("Most books to validate on. The thesis has none.", 0, least=0)
+    test_books: int = option("Most books to test on. Of fewer the three numbers are proportions.", 30, least=0)
+    parts: int = option(
+        "How many parts of as many paragraphs each book is cut into, which count as books: a makeshift for an author "
+        "of few, whose parts are in different splits.",
+        1,
+        least=1,
+    )
+    numbers: list[int] | None = option(
+        "Without `data_dir`, the books to download, by their numbers at Project Gutenberg: `[2009, 1228]`.",
+        None,
+        least=1,
+    )
 
 
 class GutenbergBuilder(RunningTextBuilder):
-    """Books of Project Gutenberg, sampled and handled as in Traynor 2018, section 3.1.1.
-
-    Source: https://www.gutenberg.org, the plain-text edition of any books; or the 3,036 English books of Lahiri's
-    Gutenberg Dataset, https://web.eecs.umich.edu/~lahiri/gutenberg_dataset.html, which the thesis sampled.
-
-    Citation: Shibamouli Lahiri. Complexity of word collocation networks: a preliminary structural analysis. EACL 2014
-    Student Research Workshop. Michael Traynor. Unsupervised paraphrase generation from
-    hierarchical language models. Dalhousie University, 2018.
-
-    Licence: the books are in the public domain in the United States; the Project Gutenberg licence applies to their
-    headers and footers, which are cut off.
-
-    Layout: `data_dir`, or its subfolder `txt`, holds one `.txt` file a book. Header and footer are told by their lines
-    `*** START OF …` and `*** END OF …` or by the older small print, title and author are read from the header. Files
-    without them are read where they are called `Author___Title.txt`, as in Lahiri's collection.
-
-    Columns: `title`, `author`, and `sentences`, the sentences of the whole book in order, without captions of pictures
-    and the transcribers' credits. With the configuration
-    `pairs`: `source`, a sentence, and `target`, what follows it, both as words separated by spaces, of which there are
-    30 at most.
-
-    Splits: 303 books in `train` and 30 in `test`, or these proportions of fewer books, such as 146 and 15 of 161;
-    `validation` where `validation_books` asks for it. Split by book, and books that share text, such as a collection
-    of stories and each of them alone, are never in different splits. For `author="W. W. Jacobs"` the thesis had
-    `train_books=86` and `test_books=11`, for Charles Darwin 17 and 3. With `parts`, parts of books are split so.
-
-    Configurations: `books` with one row a book, `pairs` with one row for every sentence but a book's last.
-    """
+    """Books of Project Gutenberg, sampled and handled as in Traynor 2018, section 3.1.1."""
 
     corpus_name = "gutenberg"
     BUILDER_CONFIGS = [
@@ -106,14 +68,13 @@ class GutenbergBuilder(RunningTextBuilder):
         groups = [[books[place] for place in group] for group in group_overlapping(marks)]
         return {split: {"parts": sorted(parts)} for split, parts in self._divide(groups).items() if parts}
 
-    def _generate_examples(self, parts: list[tuple[Path, int]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def generate_rows(self, parts: list[tuple[Path, int]]) -> Iterator[dict[str, Any]]:
         split_sentences = sentence_splitter(self.config.splitter)
         for path, part in parts:
             book = read_book(path)
             paragraphs = self._cut(book.paragraphs)[part]
             sentences = (sentence for paragraph in paragraphs for sentence in split_sentences(paragraph))
-            for number, row in enumerate(self.rows(book.title, book.author, sentences)):
-                yield f"{path.name}-{part}-{number}", row
+            yield from self.rows(book.title, book.author, sentences)
 
     def _cut(self, paragraphs: list[str]) -> list[list[str]]:
         """A book's parts, in order."""

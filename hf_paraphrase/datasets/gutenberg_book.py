@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
+from .sampling import linked_groups
 
 LARGEST_BOOK = 64 << 20
 LINE_END = re.compile(r"\r+\n?")
@@ -110,6 +111,8 @@ SHORTEST = 100
 SAMPLING = 4
 # Paragraphs of more books than that are notes of the transcribers.
 MOST_OWNERS = 20
+# So many samples make two texts overlap.
+SHARED = 3
 
 
 def fingerprints(paragraphs: Iterable[str]) -> set[int]:
@@ -119,7 +122,7 @@ def fingerprints(paragraphs: Iterable[str]) -> set[int]:
     return {value // SAMPLING for value in hashes if value % SAMPLING == 0}
 
 
-def group_overlapping(documents: Sequence[set[int]], shared: int = 3) -> list[list[int]]:
+def group_overlapping(documents: Sequence[set[int]]) -> list[list[int]]:
     """Group documents, by their fingerprints, that share some, such as a collection and its parts; whatever their
     order.
 
@@ -133,10 +136,8 @@ def group_overlapping(documents: Sequence[set[int]], shared: int = 3) -> list[li
     for places in owners.values():
         if len(places) <= MOST_OWNERS:
             common.update(combinations(places, 2))
-    group_of = {place: [place] for place in range(len(documents))}
+    links = defaultdict(list)
     for (first, second), count in common.items():
-        if count >= shared and group_of[first] is not group_of[second]:
-            group_of[first].extend(group_of[second])
-            for place in group_of[second]:
-                group_of[place] = group_of[first]
-    return [sorted(group) for place, group in group_of.items() if place == min(group)]
+        if count >= SHARED:
+            links[first].append(second)
+    return linked_groups(range(len(documents)), lambda place: (place, *links[place]))

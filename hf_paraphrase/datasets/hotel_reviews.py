@@ -13,32 +13,7 @@ RESIDUE = re.compile(r"(?:showReview\(\d+, *'full'\);|More photos)\s*$")
 
 
 class HotelReviewsBuilder(DocumentBuilder):
-    """Hotel reviews as lists of sentences, chosen as in Li et al. 2015, section 4.1.
-
-    Source: reviews of TripAdvisor, as collected by Wang, Lu and Zhai for their analysis of rating aspects; one of
-    their LARA data sets, https://www.cs.virginia.edu/~hw5x/dataset.html.
-
-    Citation: Hongning Wang, Yue Lu, Chengxiang Zhai. Latent aspect rating analysis on review text data: a rating
-    regression approach. KDD 2010. Jiwei Li, Minh-Thang Luong, Dan Jurafsky. A hierarchical neural autoencoder for
-    paragraphs and documents. ACL 2015.
-
-    Licence: none stated; the reviews are their authors'. For research.
-
-    Layout: `data_dir`, or a subfolder such as `Texts`, holds `hotel_*_parsed.txt`, one file a hotel, whose records are
-    lines `<Author>`, `<Content>`, `<Date>` and `<Rating>`. If there are none, its `*.txt` files are read, plain or
-    gzipped (`*.txt.gz`), one review a line.
-
-    Columns: `sentences`, the sentences of a review in order, lower-cased and tokenised, words separated by spaces;
-    hyphens and dashes inside words stay there.
-
-    Splits: `train` (340,000 at most), `validation` (4,000) and `test` (40,000), or these proportions of what there is:
-    of 236,281 reviews of 1,789 hotels 99,424 are kept, 88,095, 1,033 and 10,296. A hash of a review's text decides its
-    split, not its hotel: that works for both layouts, the names and the order of the files have no say, and a review
-    that stands twice, under one hotel or two, is never in two splits.
-
-    Kept are reviews of 50 to 250 words with at most 2% unknown words, which are all but the 25,000 most frequent ones
-    of the training split's reviews of that length. Unknown words stay as they are: a tokenizer makes them `<unk>`.
-    """
+    """Hotel reviews as lists of sentences, chosen as in Li et al. 2015, section 4.1."""
 
     corpus_name = "hotel_reviews"
     in_file_order = ("paper",)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import check_known
 from ..common.files import use_writable_folders
 from ..errors import InputError
 from .builder import CorpusBuilder
@@ -92,13 +92,13 @@ def load_dataset(
         raise InputError(f"no row is left of the files of {path}; {builder.layout()}")
     if split is None:
         return datasets.DatasetDict({key: _read_split(builder, key) for key in splits})
-    _check(split.partition("[")[0], splits, f"{path} has no split", "`split`")
+    check_known([split.partition("[")[0]], splits, path, "split")
     return _read_split(builder, split)
 
 
 def find_builder(path: str) -> type[CorpusBuilder]:
     """The builder class of a corpus; raises InputError where there is none."""
-    _check(path, list_datasets(), "there is no corpus", "`path`")
+    check_known([path], list_datasets(), "`path`", "corpus")
     return _builders()[path]
 
 
@@ -120,9 +120,8 @@ def make_builder(
     """
     builder_class = find_builder(path)
     if name is not None:
-        _check(name, builder_class.builder_configs, f"{path} has no configuration", "`name`")
-    for argument in builder_kwargs:
-        _check(argument, builder_class.BUILDER_CONFIG_CLASS.arguments(), f"{path} has no argument", "`builder_kwargs`")
+        check_known([name], builder_class.builder_configs, path, "configuration")
+    check_known(builder_kwargs, builder_class.BUILDER_CONFIG_CLASS.arguments(), path, "argument")
     if data_files is not None and not builder_class.private:
         own = " and ".join(f"`{name}`" for name, found in sorted(_builders().items()) if found.private)
         raise InputError(f"`data_files` is for the corpora {own}; {path} is read from the folder `data_dir`")
@@ -173,7 +172,7 @@ def _select_columns(builder: CorpusBuilder, split: str, rows: Any) -> Any:
 def _take(splits: Mapping[str, Any], split: str, path: str) -> datasets.Dataset | datasets.IterableDataset:
     """One split of several, or a part of it, such as `train[:100]`."""
     name, part, _ = split.partition("[")
-    _check(name, splits, f"{path} has no split", "`split`")
+    check_known([name], splits, path, "split")
     rows = splits[name]
     if not part:
         return rows
@@ -181,11 +180,3 @@ def _take(splits: Mapping[str, Any], split: str, path: str) -> datasets.Dataset 
         raise InputError(f"`split`: of a streamed split no part can be named, as {split} does; use `take`")
     (place,) = datasets.ReadInstruction.from_spec(split).to_absolute({name: len(rows)})
     return rows.select(range(place.from_, place.to))
-
-
-def _check(name: str, known: Iterable[str], problem: str, argument: str) -> None:
-    known = sorted(known)
-    if name not in known:
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise InputError(f"{argument}: {problem} {name!r}; {hint}there are: {', '.join(known)}")

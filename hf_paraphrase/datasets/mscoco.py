@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-import json
 import logging
-import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+from ..common.fields import option
+from ..common.files import read_json_object
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
+from .corpus_reader import is_text
+from .sampling import cut
 
 logger = logging.getLogger(__name__)
 
@@ -21,31 +22,20 @@ Captions = dict[int, list[str]]
 
 @dataclass
 class MscocoConfig(CorpusConfig):
-    """How captions become pairs.
+    """How captions become pairs."""
 
-    Args:
-        seed: Decides which caption is left out, which are paired and which images are tested on.
-        max_words: Maximum number of words of a caption; longer ones are cut.
-        both_directions: Use every training pair a second time with its sides exchanged.
-        all_pairs: Train on every ordered pair of an image's captions, many more than the paper used.
-        consensus: Train and validate on a pair for each caption: its target is the other caption of the image with
-            which all agree most.
-        validation_size: Images of Val 2014 to validate on.
-        test_size: Most of the other images of Val 2014 to test on.
-    """
-
-    seed: int = 42
-    max_words: int = 15
-    both_directions: bool = False
-    all_pairs: bool = False
-    consensus: bool = False
-    validation_size: int = 1000
-    test_size: int = 20_000
+    seed: int = option("Decides which captions are left out and paired, and which images are tested on.", 42)
+    max_words: int = option("Most words of a caption; longer ones are cut.", 15, least=1)
+    both_directions: bool = option("Use every training pair a second time with its sides exchanged.", False)
+    all_pairs: bool = option("Train on every ordered pair of an image's captions, unlike the paper.", False)
+    consensus: bool = option(
+        "Train and validate on a pair for each caption: its target is the other one with which all agree most.", False
+    )
+    validation_size: int = option("Images of Val 2014 to validate on.", 1000, least=0)
+    test_size: int = option("Most of the other images of Val 2014 to test on.", 20_000, least=0)
 
     def check(self) -> None:
         super().check()
-        self.at_least(1, "max_words")
-        self.at_least(0, "validation_size", "test_size")
         if self.both_directions and self.all_pairs:
             raise InputError("`all_pairs` already has both directions of every pair; leave `both_directions` out")
         if self.consensus and (self.all_pairs or self.both_directions):
@@ -53,35 +43,7 @@ class MscocoConfig(CorpusConfig):
 
 
 class MscocoBuilder(ParaphraseBuilder):
-    """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1.
-
-    Source: `annotations_trainval2014.zip` of cocodataset.org.
-
-    Citation: Lin et al. 2014, Microsoft COCO: Common Objects in Context. The sampling: Prakash et al. 2016, Neural
-    Paraphrase Generation with Stacked Residual LSTM Networks.
-
-    Licence: CC BY 4.0.
-
-    Layout: `data_dir`, or its subfolder `annotations`, holds `captions_train2014.json` and `captions_val2014.json`.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, usually four.
-
-    Splits: of an image's five captions one is left out at random; the other four make two pairs of `source` and
-    `target`, cut to 15 words. Images with more or fewer captions give at most two pairs. The images
-    of Train 2014 make `train` (82,783 images, about 165,500 pairs). The images of Val 2014, in a random order, make
-    first `validation` (1,000 images, 2,000 pairs), then `test` (20,000 images, a row each: one caption is the
-    `source`, the others are the `references`). All draws depend on the seed and the captions alone, not on the order
-    of the files. An image in both files is never trained on.
-
-    What counts as the paper's size: it names 331,163 training instances, two source-reference pairs an image. 82,783
-    images give 165,566 such pairs, and 331,132 sources or targets, or pairs in both directions. So its instances are
-    these pairs in both directions, `both_directions=True`; by default each pair is trained on once.
-
-    Configurations: `paper` as above, `all_pairs` with every ordered pair of different captions in `train`, `consensus`
-    with a pair for each caption there and in `validation`, whose target is the caption with the highest BLEU against
-    the others of its image (for that one, the second highest). It is for fine-tuning a model trained on `all_pairs`,
-    like the consensus weights of Phan et al. 2017, Consensus-based Sequence Training for Video Captioning.
-    """
+    """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1."""
 
     corpus_name = "mscoco"
     in_file_order = ("all_pairs", "consensus")
@@ -97,7 +59,7 @@ class MscocoBuilder(ParaphraseBuilder):
 
     def parts(self) -> dict[str, dict[str, Any]]:
         paths = [self.find(name, f"annotations/{name}") for name in (TRAIN_FILE, VALIDATION_FILE)]
-        train, held_out = (read_captions(path, self.config.max_words, self.config.max_bad_fraction) for path in paths)
+        train, held_out = map(self._read, paths)
         shared = train.keys() & held_out.keys()
         if shared:
             logger.warning("%d images are in both files; they are left out of training", len(shared))
@@ -111,29 +73,54 @@ class MscocoBuilder(ParaphraseBuilder):
         }
         return {split: {"images": found, "split": split} for split, found in images.items()}
 
-    def _generate_examples(self, images: Captions, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        make_rows = self._test_row if split == "test" else self._pairs
+    def _read(self, path: Path) -> Captions:
+        """Read the different captions, cut, of every image that has at least two; the images are in the order of their
+        ids."""
+        images, annotations = _read_lists(path)
+        captions: dict[int, list[str]] = {image: [] for image in images}
+        numbers = set()
+        with self.reader(unit="captions") as reader:
+            for place, annotation in enumerate(annotations, 1):
+                reader.lines_read += 1
+                image, number = annotation.get("image_id"), annotation.get("id")
+                caption = reader.without_nul(annotation.get("caption"))
+                text = cut(caption, self.config.max_words) if is_text(caption) else ""
+                if not text:
+                    reader.reject(path, place, "has no text")
+                elif not isinstance(image, int) or image not in captions:
+                    reader.reject(path, place, "is of an image that the file lacks")
+                elif not isinstance(number, int) or number in numbers:
+                    reader.reject(path, place, "has no id or that of another one")
+                else:
+                    numbers.add(number)
+                    captions[image].append(text)
+        different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
+        usable = {image: texts for image, texts in different.items() if len(texts) > 1}
+        if len(usable) < len(different):
+            logger.warning("%s: left out %d images with fewer than two captions", path, len(different) - len(usable))
+        if not usable:
+            raise InputError(f"{path} holds no image with two captions; is it the captions file of COCO 2014?")
+        return usable
+
+    def generate_rows(self, images: Captions, split: str) -> Iterator[dict[str, Any]]:
         for image, captions in images.items():
-            for number, row in enumerate(make_rows(image, captions, split)):
-                yield f"{image}-{number}", row
+            if split == "test":
+                source, *references = seeded_order(captions, self.config.seed, image)
+                yield {"source": source, "references": references}
+            else:
+                pairs = self._pairs(image, captions, split)
+                yield from ({"source": source, "target": target} for source, target in pairs)
 
-    def _pairs(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
+    def _pairs(self, image: int, captions: list[str], split: str) -> list[tuple[str, str]]:
         if self.config.all_pairs and split == "train":
-            pairs = list(permutations(captions, 2))
-        elif self.config.consensus:
+            return list(permutations(captions, 2))
+        if self.config.consensus:
             best, second, *_ = rank_by_agreement(captions)
-            pairs = [(caption, second if caption == best else best) for caption in captions]
-        else:
-            drawn = seeded_order(captions, self.config.seed, image)[:4]
-            pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
-            if self.config.both_directions and split == "train":
-                pairs += [pair[::-1] for pair in pairs]
-        for source, target in pairs:
-            yield {"source": source, "target": target, "references": None}
-
-    def _test_row(self, image: int, captions: list[str], split: str) -> Iterator[dict[str, Any]]:
-        source, *references = seeded_order(captions, self.config.seed, image)
-        yield {"source": source, "target": None, "references": references}
+            return [(caption, second if caption == best else best) for caption in captions]
+        drawn = seeded_order(captions, self.config.seed, image)[:4]
+        pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
+        both = self.config.both_directions and split == "train"
+        return pairs + [(target, source) for source, target in pairs] if both else pairs
 
 
 def rank_by_agreement(captions: list[str]) -> list[str]:
@@ -145,87 +132,13 @@ def rank_by_agreement(captions: list[str]) -> list[str]:
     return sorted(captions, key=scores.__getitem__, reverse=True)
 
 
-def read_captions(path: Path, max_words: int, max_bad_fraction: float) -> Captions:
-    """Read the different captions, cut to `max_words`, of every image that has at least two; the images are in the
-    order of their ids.
-
-    Raises:
-    InputError: The file has another format, nothing to pair, or too many damaged captions.
-    """
-    images, annotations = _read_lists(path)
-    captions: dict[int, list[str]] = {image: [] for image in images}
-    numbers = set()
-    dropped = 0
-    left_out: Counter[str] = Counter()
-    for annotation in annotations:
-        image, number, caption = (annotation.get(key) for key in ("image_id", "id", "caption"))
-        words, no_text = _words(caption, max_words)
-        dropped += no_text
-        if not words:
-            left_out["captions are empty"] += 1
-        elif not isinstance(image, int) or image not in captions:
-            left_out["captions are of an image that the file lacks"] += 1
-        elif not isinstance(number, int) or number in numbers:
-            left_out["captions have no id or that of another one"] += 1
-        else:
-            numbers.add(number)
-            captions[image].append(" ".join(words))
-    bad = left_out.total()
-    if bad > max_bad_fraction * len(annotations):
-        problems = ", ".join(f"{count:,} {problem}" for problem, count in left_out.items())
-        raise InputError(
-            f"{path}: {bad:,} of {len(annotations):,} captions are bad, more than `max_bad_fraction` = "
-            f"{max_bad_fraction:g} of them: {problems}"
-        )
-    different = {image: list(dict.fromkeys(texts)) for image, texts in sorted(captions.items())}
-    usable = {image: texts for image, texts in different.items() if len(texts) > 1}
-    left_out["captions repeat another one of their image"] = len(numbers) - sum(map(len, different.values()))
-    left_out["images have fewer than two different captions"] = len(different) - len(usable)
-    left_out["characters are NUL or half of a surrogate pair"] = dropped
-    for problem, count in left_out.items():
-        if count:
-            logger.warning("%s: left out, %d %s", path, count, problem)
-    if not usable:
-        raise InputError(f"{path} holds no image with two captions; is it the captions file of COCO 2014?")
-    return usable
-
-
-def _words(caption: Any, max_words: int) -> tuple[list[str], int]:
-    """The first words of a caption, and how many characters were dropped of it."""
-    if not isinstance(caption, str):
-        return [], 0
-    # JSON can escape half of a surrogate pair, which is not a character and which no table of datasets holds.
-    text = caption.encode(errors="ignore").decode().replace("\0", "")
-    return text.split()[:max_words], len(caption) - len(text)
-
-
 def _read_lists(path: Path) -> tuple[list[int], list[dict[str, Any]]]:
     expected = 'expected is a captions file of COCO 2014: {"images": [{"id": …}], "annotations": [{"image_id": …, …}]}'
-    content = path.read_bytes()
     try:
-        content = json.loads(content)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 at byte {error.start}; {expected}") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}, is not JSON ({error.msg}); {expected}") from error
-    except RecursionError as error:
-        raise InputError(f"{path} nests too deeply; {expected}") from error
-    except ValueError as error:
-        # For numbers with too many digits, Python does not report the position.
-        digits = max(re.finditer(rb"\d+", content), key=lambda number: len(number[0]))
-        line = content.count(b"\n", 0, digits.start()) + 1
-        raise InputError(f"{path}, line {line}, has a number of {len(digits[0]):,} digits; {expected}") from error
-    try:
-        return _read_images(content["images"]), [dict(entry) for entry in content["annotations"]]
-    except (KeyError, TypeError, ValueError) as error:
+        content = read_json_object(path)
+        images = [int(image["id"]) for image in content["images"]]
+        return images, [dict(entry) for entry in content["annotations"]]
+    except InputError as error:
+        raise InputError(f"{error}; {expected}") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} has other fields ({error!r}); {expected}") from error
-
-
-def _read_images(images: list[dict[str, Any]]) -> list[int]:
-    numbers = []
-    for place, image in enumerate(images):
-        try:
-            numbers.append(int(image["id"]))
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"images[{place}]: {error!r}") from error
-    return numbers

@@ -1,53 +1,24 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from .sentence_pairs import SentencePairsBuilder, SentencePairsConfig
+from .corpus_reader import CorpusReader
+from .sentence_pairs import Pair, SentencePairsBuilder, SentencePairsConfig
 
 TRAIN_FILE, TEST_FILE = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 COLUMNS = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
 
 
-@dataclass
-class MsrpConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`; the corpus has its own test file."""
-
-    validation_size: int = 400
-
-
 class MsrpBuilder(SentencePairsBuilder):
-    """Sentence pairs from the news with judgements whether they are paraphrases: the MSR Paraphrase Corpus.
-
-    Source: Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398.
-
-    Citation: Dolan and Brockett 2005, Automatically Constructing a Corpus of Sentential Paraphrases.
-
-    Licence: Microsoft Research's licence for the corpus; for research.
-
-    Layout: `data_dir` holds `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`, with a header and the columns
-    Quality (1 for a paraphrase), #1 ID, #2 ID, #1 String, #2 String, separated by tabs.
-
-    Columns: `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). `paraphrases` has `source` and
-    `target`; its `test` has `source` and `references`, a list of one.
-
-    Splits: test is the whole test file (1,725 pairs); the release has no validation split, so 400 random pairs of the
-    train file (4,076 pairs) form it, and the rest is train.
-
-    Configurations: `pairs` with all pairs and labels, `paraphrases` with those that are paraphrases.
-    """
+    """Sentence pairs from the news with judgements whether they are paraphrases: the MSR Paraphrase Corpus."""
 
     corpus_name = "msrp"
     BUILDER_CONFIGS = [
-        MsrpConfig(name="pairs", description="All pairs with labels."),
-        MsrpConfig(name="paraphrases", description="The pairs that are paraphrases."),
+        SentencePairsConfig(name="pairs", description="All pairs with labels.", validation_size=400),
+        SentencePairsConfig(name="paraphrases", description="The pairs that are paraphrases.", validation_size=400),
     ]
     files = (TRAIN_FILE, TEST_FILE)
     origin = "both are in the Microsoft Research Paraphrase Corpus, microsoft.com/en-us/download/details.aspx?id=52398"
 
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            texts = ("#1 String", "#2 String")
-            train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
-            splits = self.divide_files(train, test)
-        return self.parts_of(splits)
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        texts = ("#1 String", "#2 String")
+        train, test = (self.read_labelled(reader, name, "Quality", COLUMNS, texts) for name in self.files)
+        return self.divide_files(train, test)

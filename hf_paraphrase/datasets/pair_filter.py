@@ -6,32 +6,19 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+import yaml
+
+from ..common.fields import option
 from .sentences import TITLES
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-SMALL = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-SMALL += "eighteen nineteen"
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-# Not "one", which is a pronoun more often.
-NUMBER_WORDS = {word: str(value) for value, word in enumerate(SMALL.split(), 2)}
-NUMBER_WORDS |= {word: str(10 * value) for value, word in enumerate(TENS.split(), 2)}
-NUMBER_WORDS |= {"hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000"}
-PRONOUNS = {
-    word: person
-    for person, words in {
-        "I": "i me my mine myself",
-        "we": "we us our ours ourselves",
-        "you": "you your yours yourself yourselves",
-        "he": "he him his himself",
-        "she": "she her hers herself",
-        "they": "they them their theirs themselves",
-    }.items()
-    for word in words.split()
-}
-NEGATION = "not no never none nobody nothing nowhere neither nor without cannot hardly barely"
+WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+NUMBER_WORDS, NEGATION = WORDS["numbers"], frozenset(WORDS["negation"].split())
+PRONOUNS = {word: person for person, words in WORDS["pronouns"].items() for word in words.split()}
 # A word behind one of these may have its capital from there.
 STARTS = frozenset(".!?:;…\"“‘'(")
 
@@ -88,7 +75,7 @@ class ComparedSentence:
     @cached_property
     def polarity(self) -> tuple[bool, bool]:
         """Whether it negates, and whether it asks."""
-        negates = any(word in NEGATION.split() or word.endswith("n't") for word in self.words)
+        negates = any(word in NEGATION or word.endswith("n't") for word in self.words)
         return negates, self.text.rstrip("\"”’') ").endswith("?")
 
 
@@ -100,17 +87,24 @@ def word_overlap(first: ComparedSentence, second: ComparedSentence) -> float:
 
 @dataclass
 class PairFilter:
-    """The pairs to keep; `GroupsConfig` describes the arguments."""
+    """The pairs to keep."""
 
-    min_overlap: float = 0.0
-    max_overlap: float = 1.0
-    max_length_ratio: float | None = None
-    min_words: int = 1
-    max_words: int | None = None
-    same_numbers: bool = False
-    same_names: bool = False
-    same_pronouns: bool = False
-    same_polarity: bool = False
+    min_overlap: float = option(
+        "Leave out pairs whose words have a smaller F1: 0 shares no word.", 0.0, least=0, most=1
+    )
+    max_overlap: float = option("Leave out pairs whose words have a larger F1: 1 are the same.", 1.0, least=0, most=1)
+    max_length_ratio: float | None = option(
+        "Leave out pairs whose longer sentence has more than so many times the words of the shorter.", None, least=1
+    )
+    min_words: int = option("Sentences of fewer words are left out.", 1, least=1)
+    max_words: int | None = option("Sentences of more words are left out, not cut.", None, least=1)
+    same_numbers: bool = option("Leave out pairs whose figures and number words differ.", False)
+    same_names: bool = option(
+        "Leave out pairs of which one has a name, a word with a capital inside a sentence, that the other lacks.",
+        False,
+    )
+    same_pronouns: bool = option("Leave out pairs whose pronouns name different persons.", False)
+    same_polarity: bool = option("Leave out pairs of which one alone negates, or one alone asks.", False)
 
     def takes(self, sentence: ComparedSentence) -> bool:
         """Whether a sentence may be in a pair at all."""

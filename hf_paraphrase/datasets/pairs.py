@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..common.fields import option
 from ..common.text_tables import ENDINGS, TextTable, table_kind
 from ..errors import InputError
 from .corpus_reader import CorpusReader, is_text
@@ -20,45 +21,21 @@ ROWS_AT_ONCE = 10_000
 
 @dataclass
 class PairsConfig(SampledPairsConfig):
-    """Which columns hold the pairs, and how one set of files becomes splits.
+    """Which columns hold the pairs, and how one set of files becomes splits."""
 
-    Args:
-        source_column: The column of the texts to paraphrase.
-        target_column: The column of their paraphrases.
-        references_column: In test files, a column with several paraphrases instead of the target column: a list, or
-            text in csv files.
-    """
-
-    test_size: int = 1000
-    source_column: str = "source"
-    target_column: str = "target"
-    references_column: str | None = None
+    source_column: str = option("The column of the texts to paraphrase.", "source")
+    target_column: str = option("The column of their paraphrases.", "target")
+    references_column: str | None = option(
+        "In test files, a column with several paraphrases instead of the target column: a list, or text in csv files.",
+        None,
+    )
 
 
 class PairsBuilder(SampledPairsBuilder):
-    """Your own paraphrase pairs, from csv, tsv, json, jsonl or Parquet files.
-
-    Source: `load_dataset("pairs", data_files=…)`, with a path, several, or those of each split:
-    `{"train": …, "validation": …, "test": …}`.
-
-    Citation: none.
-
-    Licence: that of your data.
-
-    Layout: csv and tsv files start with a line that names the columns; jsonl files have an object in every line, json
-    files may have an array of objects; all may be gzipped. Fields may be quoted, those of csv files over several
-    lines; in tsv files a line is a row. The columns are `source` and `target` unless `source_column` and
-    `target_column` name others; a list of targets is as many pairs.
-
-    Columns: `source` and `target`; `test` has `source` and `references`.
-
-    Splits: those of `data_files`, as they are; a test row has one reference, or those of `references_column`. Where
-    only train files are given, a tenth of the sources, at random, is held out, and up to 1,000 of them each go to
-    validation and test, with up to five references; a pair comes once, and no pair of a test source is in train.
-    """
+    """Your own paraphrase pairs, from csv, tsv, json, jsonl or Parquet files."""
 
     corpus_name = "pairs"
-    BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.")]
+    BUILDER_CONFIGS = [PairsConfig(name="default", description="Files of your own.", test_size=1000)]
     private = True
     origin = 'for instance load_dataset("pairs", data_files="pairs.csv", source_column="a", target_column="b")'
 
@@ -80,20 +57,20 @@ class PairsBuilder(SampledPairsBuilder):
             return super().parts()
         return {split: {"split": split, "paths": list(files[split])} for split in SPLITS if split in files}
 
-    def _generate_examples(
+    def generate_rows(
         self, split: str, groups: tuple[Any, ...] = (), paths: list[str] | None = None
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[dict[str, Any]]:
         if paths is None:
-            yield from super()._generate_examples(split, groups)
+            yield from super().generate_rows(split, groups)
             return
         column = self.config.references_column or self.config.target_column
         with self.reader() as reader:
             if split == "test":
                 rows = self._rows(reader, paths, column)
-                yield from enumerate({"source": source, "references": targets} for source, targets in rows)
+                yield from ({"source": source, "references": targets} for source, targets in rows)
             else:
                 pairs = self._pairs(reader, paths)
-                yield from enumerate({"source": source, "target": target} for source, target in pairs)
+                yield from ({"source": source, "target": target} for source, target in pairs)
 
     def _pairs(self, reader: CorpusReader, paths: list[str]) -> Iterator[tuple[str, str]]:
         """Read sources and targets; a list of targets is as many pairs."""

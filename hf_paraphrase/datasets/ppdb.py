@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InputError
+from ..common.fields import option
 from .addresses import RELEASES, Release, ReleasedFile
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
@@ -20,45 +21,18 @@ LEFT_OUT = r"\p{Nd}|\[[^\s\]]+\]"
 
 @dataclass
 class PpdbConfig(SampledPairsConfig):
-    """Which file to read, and how its pairs become splits.
+    """Which file to read, and how its pairs become splits."""
 
-    Args:
-        size: The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.
-        part: lexical, phrasal or all; None reads all available parts of one size, or downloads all.
-    """
-
-    size: str | None = None
-    part: str | None = None
-
-    def check(self) -> None:
-        super().check()
-        for name, known in (("size", SIZES), ("part", PARTS)):
-            if getattr(self, name) not in (None, *known):
-                raise InputError(f"`{name}` must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+    size: Literal["s", "m", "l", "xl", "xxl", "xxxl"] | None = option(
+        "The size of the pack, s to xxxl; None takes the largest in the folder, and downloads l.", None
+    )
+    part: Literal["lexical", "phrasal", "all"] | None = option(
+        "lexical, phrasal or all; None reads all available parts of one size, or downloads all.", None
+    )
 
 
 class PpdbBuilder(SampledPairsBuilder):
-    """Words and phrases with the same meaning: the Paraphrase Database, PPDB 2.0, English.
-
-    Source: the packs of paraphrase.org, English, such as `ppdb-2.0-l-all.gz` and the smaller
-    `ppdb-2.0-l-lexical.gz` and `ppdb-2.0-l-phrasal.gz`.
-
-    Citation: Pavlick, Rastogi, Ganitkevitch, Van Durme and Callison-Burch 2015, PPDB 2.0. The sampling: Prakash et al.
-    2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
-
-    Licence: CC BY 3.0.
-
-    Layout: `data_dir` holds files named `ppdb-2.0-SIZE-PART`, SIZE s to xxxl, PART lexical, phrasal or all, plain or
-    with `.gz`, with `LHS ||| phrase ||| paraphrase ||| features ||| alignment ||| entailment` in every line. The paper
-    uses size l (`size="l"`); the default is the largest available.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, up to five.
-
-    Splits: 90% of the source phrases make train (4.8 million pairs for the paper), the others validation (1,000
-    phrases) and test (20,000). Of a smaller file all of the other 10% are used, in the same proportion. Syntactic
-    entries and those with digits are left out, as in the paper. A pair comes once, however many categories it has; it
-    is sampled without replacement, and no pair of a test phrase, in either direction, is in train.
-    """
+    """Words and phrases with the same meaning: the Paraphrase Database, PPDB 2.0, English."""
 
     corpus_name = "ppdb"
     BUILDER_CONFIGS = [PpdbConfig(name="paper", description="90% of the phrases to train on, 20,000 to test on.")]

@@ -5,85 +5,43 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..common.fields import option
+from ..installation import require
 from .addresses import Release
-from .bm25 import index_texts, require_bm25, search
+from .bm25 import index_texts, search
+from .corpus_reader import CorpusReader
 from .sampling import linked_groups, pair_key
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
 FILE = "quora_duplicate_questions.tsv"
+# Those of Li et al. 2018.
+SIZES = {"train_size": 100_000, "validation_size": 3000, "test_size": 30_000, "max_words": 20}
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
 
 
 @dataclass
 class QuoraConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`, with the sizes of Li et al. 2018.
+    """As `SentencePairsConfig`, with what `clean_pairs` draws from."""
 
-    Args:
-        pool_size: For `clean_pairs`: number of most similar questions from which non-duplicates are drawn.
-    """
-
-    train_size: int | None = 100_000
-    validation_size: int = 3000
-    test_size: int | None = 30_000
-    max_words: int | None = 20
-    pool_size: int = 10
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(1, "pool_size")
+    pool_size: int = option(
+        "For `clean_pairs`: number of most similar questions from which non-duplicates are drawn.", 10, least=1
+    )
 
 
 class QuoraBuilder(SentencePairsBuilder):
-    """Quora's question pairs: duplicates as paraphrases, or all pairs with their labels.
-
-    Source: `quora_duplicate_questions.tsv`, First Quora Dataset Release: Question Pairs, of quoradata.quora.com
-    (about 404,000 pairs, 149,000 of them duplicates).
-
-    Citation: Iyer, Dandekar and Csernai 2017, First Quora Dataset Release: Question Pairs. The sampling: Li et al.
-    2018, Paraphrase Generation with Deep Reinforcement Learning, and Kazemnejad et al. 2020, Paraphrase Generation by
-    Learning How to Edit from Samples, section 4.1.
-
-    Licence: Quora's terms of service; for non-commercial use.
-
-    Layout: `data_dir` holds `quora_duplicate_questions.tsv`, with a header and the columns id, qid1, qid2, question1,
-    question2, is_duplicate. For `li2018` it, or its subfolder `li2018_split`, holds `train.tsv`, `val.tsv` and
-    `test.tsv`, `source⇥target` a line without a header.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` and `clean_pairs` have
-    `sentence1`, `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
-
-    Splits: 100,000 train, 3,000 validation, 30,000 test of the release's duplicates, at random; `pairs` has 10,000
-    validation, 10,000 test and all others in train. Of a smaller file, validation and test get at most a quarter, in
-    the same proportion. Sentences are cut to 20 words, as in the paper, except in `pairs`. Duplicate pairs, in either
-    order or case, count once, so no test pair is in train; `pairs` leaves those with two labels out. A question may be
-    in train and test: see `clean`.
-
-    Configurations: `paraphrases` as above. `clean` splits the same pairs by groups of linked duplicates, so that no
-    question of a test or validation pair is in train. `pairs` keeps all pairs and labels. `clean_pairs` labels the
-    pairs of `clean`, and follows each with its first question and a non-duplicate, drawn from the most alike (BM25) of
-    the same split: to judge outputs of a model that is trained and tested on `clean`, or where a copy of the release
-    has duplicates only. Some of them may be unmarked duplicates. `li2018` reads the split that many papers
-    share, in which most test pairs are in train too: `in_train` says of each test pair whether it does, in either
-    order. Say which of these a figure is for.
-    """
+    """Quora's question pairs: duplicates as paraphrases, or all pairs with their labels."""
 
     corpus_name = "quora"
     in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
-        QuoraConfig(name="paraphrases", description="Duplicates, divided at random."),
-        QuoraConfig(name="clean", description="Duplicates, divided so that splits share no question."),
-        QuoraConfig(
-            name="pairs",
-            description="All pairs with labels.",
-            train_size=None,
-            validation_size=10_000,
-            test_size=10_000,
-            max_words=None,
-        ),
-        QuoraConfig(name="clean_pairs", description="The pairs of clean, and as many sampled ones that are none."),
-        QuoraConfig(name="li2018", description="An existing split, whose test rows say whether they stand in train."),
+        QuoraConfig("paraphrases", description="Duplicates, divided at random.", **SIZES),
+        QuoraConfig("clean", description="Duplicates, divided so that splits share no question.", **SIZES),
+        QuoraConfig("pairs", description="All pairs with labels.", validation_size=10_000, test_size=10_000),
+        QuoraConfig("clean_pairs", description="The pairs of clean, and as many sampled ones that are none.", **SIZES),
+        QuoraConfig("li2018", description="An existing split, whose test rows say if they stand in train.", **SIZES),
     ]
     files = (FILE, *(name for names in LI2018_FILES.values() for name in names))
+    expected = f"expected in it: {FILE} ({'⇥'.join(COLUMNS)})"
     origin = f"{FILE} is the First Quora Dataset Release of quoradata.quora.com (Quora's terms, non-commercial)"
 
     @property
@@ -93,27 +51,17 @@ class QuoraBuilder(SentencePairsBuilder):
     def release(self) -> Release | None:
         return None if self.existing else super().release()
 
-    def layout(self) -> str:
-        if self.existing:
-            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
-        return f"expected in it: {FILE} ({'⇥'.join(COLUMNS)}); {self.origin}"
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        if self.config.name == "clean_pairs":
+            require("bm25s", "ranking", "clean_pairs of quora")
+        pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
+        return self.divide(pairs, linked=self.config.name.startswith("clean"))
 
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            if self.existing:
-                splits = self.read_existing(reader)
-            else:
-                if self.config.name == "clean_pairs":
-                    require_bm25("clean_pairs of quora")
-                pairs = self.read_labelled(reader, FILE, "is_duplicate", COLUMNS, COLUMNS[3:5], quoted=True)
-                splits = self.divide(pairs, linked=self.config.name.startswith("clean"))
-        return self.parts_of(splits)
-
-    def _generate_examples(
+    def generate_rows(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[dict[str, Any]]:
         rows = self._beside_others(pairs) if self.config.name == "clean_pairs" else pairs
-        yield from super()._generate_examples(rows, split, known)
+        yield from super().generate_rows(rows, split, known)
 
     def _beside_others(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Follow each pair with its first question paired with a similar non-duplicate, if any."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import option
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 
 MAX_CHARACTERS, MAX_WORDS, FOLLOWING = 20, 30, 2
@@ -77,15 +78,10 @@ def sentence_pairs(
 
 @dataclass
 class RunningTextConfig(CorpusConfig):
-    """How books become rows.
+    """How books become rows."""
 
-    Args:
-        seed: Decides what is in which split.
-        pairs: Rows are pairs of a sentence and what follows it, as `sentence_pairs` makes them, not documents.
-    """
-
-    seed: int = 42
-    pairs: bool = False
+    seed: int = option("Decides what is in which split.", 42)
+    pairs: bool = option("Rows are pairs of a sentence and what follows it, not documents.", False)
 
 
 class RunningTextBuilder(CorpusBuilder):

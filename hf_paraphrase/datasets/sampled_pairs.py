@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from filelock import FileLock, Timeout
 
+from ..common.fields import option
 from .builder import CorpusConfig, ParaphraseBuilder
 from .corpus_reader import CorpusReader
 from .pair_store import PairStore, hash_texts
@@ -26,29 +27,16 @@ Group = tuple[str, list[str]]
 
 @dataclass
 class SampledPairsConfig(CorpusConfig):
-    """How very many pairs become splits.
+    """How very many pairs become splits."""
 
-    Args:
-        seed: Decides which pairs are in which split, and their order.
-        train_size: Pairs to train on at most; None takes all.
-        validation_size: Sources to validate on, each with one of its targets.
-        test_size: Sources to test on.
-        max_references: Maximum number of references of a test source.
-        max_held_out: The share of the sources that is kept out of train, and that validation and test are drawn from.
-    """
-
-    seed: int = 42
-    train_size: int | None = None
-    validation_size: int = 1000
-    test_size: int = 20_000
-    max_references: int = 5
-    max_held_out: float = 0.1
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(0, "train_size", "validation_size", "test_size")
-        self.at_least(1, "max_references")
-        self.share("max_held_out")
+    seed: int = option("Decides which pairs are in which split, and their order.", 42)
+    train_size: int | None = option("Pairs to train on at most; None takes all.", None, least=0)
+    validation_size: int = option("Sources to validate on, each with one of its targets.", 1000, least=0)
+    test_size: int = option("Sources to test on.", 20_000, least=0)
+    max_references: int = option("References of a test source at most.", 5, least=1)
+    max_held_out: float = option(
+        "The share of the sources that is kept out of train, and that the others are drawn from.", 0.1, least=0, most=1
+    )
 
 
 class SampledPairsBuilder(ParaphraseBuilder):
@@ -138,10 +126,10 @@ class SampledPairsBuilder(ParaphraseBuilder):
                 if not left:
                     break
 
-    def _generate_examples(self, split: str, groups: tuple[Group, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, (source, targets) in enumerate(groups):
+    def generate_rows(self, split: str, groups: tuple[Group, ...]) -> Iterator[dict[str, Any]]:
+        for source, targets in groups:
             row = {"references": targets} if split == "test" else {"target": targets[0]}
-            yield number, {"source": source, **row}
+            yield {"source": source, **row}
 
 
 def _where(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from .builder import seeded_order
@@ -59,11 +59,11 @@ def deal(
     return {split: items[: sizes[split]] for split, items in dealt.items()}
 
 
-def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) -> list[list[Item]]:
+def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[Hashable]]) -> list[list[Item]]:
     """Group items, such as pairs, that are linked by a common end, directly or through others."""
-    parents: dict[str, str] = {}
+    parents: dict[Hashable, Hashable] = {}
 
-    def root(end: str) -> str:
+    def root(end: Hashable) -> Hashable:
         while (parent := parents.setdefault(end, end)) != end:
             parents[end] = parents[parent]
             end = parent
@@ -74,7 +74,7 @@ def linked_groups(items: Iterable[Item], ends: Callable[[Item], Sequence[str]]) 
         first, *others = ends(item)
         for other in others:
             parents[root(first)] = root(other)
-    groups: dict[str, list[Item]] = {}
+    groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(root(ends(item)[0]), []).append(item)
     return list(groups.values())

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import datasets
 
+from ..common.fields import option
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
@@ -31,29 +32,14 @@ def is_paraphrase(pair: Pair) -> bool:
 
 @dataclass
 class SentencePairsConfig(CorpusConfig):
-    """How sentence pairs become splits.
+    """How sentence pairs become splits."""
 
-    Args:
-        seed: Decides which pairs are in which split.
-        train_size: Pairs to train on at most; None takes all the rest.
-        validation_size: Pairs to validate on.
-        test_size: Pairs to test on; None takes the whole test file of a corpus that has one.
-        max_held_out: The share of the pairs that validation and test may take; of a small file both get less.
-        max_words: Maximum number of words of a sentence; longer ones are cut; None keeps them whole.
-    """
-
-    seed: int = 42
-    train_size: int | None = None
-    validation_size: int = 1000
-    test_size: int | None = None
-    max_held_out: float = 0.25
-    max_words: int | None = None
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(1, "max_words")
-        self.at_least(0, "train_size", "validation_size", "test_size")
-        self.share("max_held_out")
+    seed: int = option("Decides which pairs are in which split.", 42)
+    train_size: int | None = option("Pairs to train on at most; None takes all the rest.", None, least=0)
+    validation_size: int = option("Pairs to validate on.", 1000, least=0)
+    test_size: int | None = option("Pairs to test on; None takes a corpus's whole test file.", None, least=0)
+    max_held_out: float = option("The share of the pairs to validate and test on, at most.", 0.25, least=0, most=1)
+    max_words: int | None = option("Most words of a sentence; longer ones are cut.", None, least=1)
 
 
 class SentencePairsBuilder(CorpusBuilder):
@@ -86,18 +72,27 @@ class SentencePairsBuilder(CorpusBuilder):
             return ["source", "references", *(["in_train"] if self.existing else [])]
         return ["source", "target"]
 
+    def layout(self) -> str:
+        if self.existing:
+            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
+        return super().layout()
+
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        """Read the pairs of every split, of configurations whose splits are made here."""
+        raise NotImplementedError
+
     def divide(self, pairs: Iterable[Pair], linked: bool = False) -> dict[str, list[Pair]]:
         """Split pairs at random into test, validation and train; duplicates count once, and pairs that this
         configuration serves with two labels are left out.
 
         `linked` keeps pairs that share a sentence, directly or through others, in one split.
         """
-        pairs = self.distinct(filter(self.serves, pairs))
-        groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
+        return self._deal(self.distinct(filter(self.serves, pairs)), self.config.test_size or 0, linked)
+
+    def _deal(self, pairs: list[Pair], test_size: int, linked: bool) -> dict[str, list[Pair]]:
         config = self.config
-        validation, test = held_out_sizes(
-            len(pairs), config.validation_size, config.test_size or 0, config.max_held_out
-        )
+        groups = linked_groups(pairs, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in pairs)
+        validation, test = held_out_sizes(len(pairs), config.validation_size, test_size, config.max_held_out)
         sizes = {"test": test, "validation": validation, "train": config.train_size}
         return deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
 
@@ -107,18 +102,13 @@ class SentencePairsBuilder(CorpusBuilder):
 
         `linked` keeps train pairs that share a sentence, directly or through others, in one split.
         """
-        config = self.config
         test = sorted(filter(self.serves, test))
         tested = {pair_key(*pair[:2]) for pair in test}
         found = list(filter(self.serves, self.distinct(train)))
         train = [pair for pair in found if pair_key(*pair[:2]) not in tested]
         if len(train) < len(found):
             logger.warning("%d train pairs stand in the test file too; left out", len(found) - len(train))
-        validation, _ = held_out_sizes(len(train), config.validation_size, 0, config.max_held_out)
-        sizes = {"validation": validation, "train": config.train_size}
-        groups = linked_groups(train, lambda pair: pair_key(*pair[:2])) if linked else ([pair] for pair in train)
-        dealt = deal(groups, sizes, key=lambda pair: pair_key(*pair[:2]), seed=config.seed)
-        return dealt | {"test": test[: config.test_size]}
+        return self._deal(train, 0, linked) | {"test": test[: self.config.test_size]}
 
     def serves(self, pair: Pair) -> bool:
         """Whether a pair is one of this configuration."""
@@ -173,16 +163,17 @@ class SentencePairsBuilder(CorpusBuilder):
             for split, files in LI2018_FILES.items()
         }
 
-    def parts_of(self, splits: dict[str, list[Pair]]) -> dict[str, dict[str, Any]]:
-        """Hand the pairs of every split on to be written; train comes first."""
+    def parts(self) -> dict[str, dict[str, Any]]:
+        with self.reader() as reader:
+            splits = self.read_existing(reader) if self.existing else self.read_splits(reader)
         known = {pair_key(*pair[:2]) for pair in splits["train"]} if self.existing else set()
         order = sorted(splits, key=["train", "validation", "test"].index)
         return {split: {"pairs": tuple(splits[split]), "split": split, "known": known} for split in order}
 
-    def _generate_examples(
+    def generate_rows(
         self, pairs: Iterable[Pair], split: str, known: set[tuple[str, str]]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, (first, second, label) in enumerate(pairs):
+    ) -> Iterator[dict[str, Any]]:
+        for first, second, label in pairs:
             if self.labelled:
                 row = {"sentence1": first, "sentence2": second, "label": label}
             elif split == "test":
@@ -191,4 +182,4 @@ class SentencePairsBuilder(CorpusBuilder):
                     row["in_train"] = pair_key(first, second) in known
             else:
                 row = {"source": first, "target": second}
-            yield number, row
+            yield row

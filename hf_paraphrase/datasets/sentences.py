@@ -2,34 +2,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
 
+import yaml
+
+from ..common.fields import check_type
 from ..errors import InputError
 from ..installation import require
 
-SPLITTERS = ("rules", "punkt")
+Splitter = Literal["rules", "punkt"]
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Before a name; no sentence ends with one of these.
-TITLES = _words(
-    "mr mrs ms messrs dr drs prof rev revd hon st ste mt ft gen col maj capt cpt cmdr lt sgt cpl adm gov sen rep pres "
-    "supt mme mlle mons fr bro esq"
-)
-# A sentence may end with one of these: it does where the next word is one that starts sentences.
-ABBREVIATIONS = _words(
-    "etc al vs viz cf ca inst ult ibid op cit loc et seq jr sr inc ltd co corp bros dept univ assn ave blvd rd hwy "
-    "apt approx est min mins hr hrs wk wks yr yrs mos ext tel sq lb lbs oz km jan feb apr jun jul aug sep sept oct "
-    "nov dec tue tues thu thur thurs ph.d"
-)
-# Before a number only.
-NUMBERED = _words("no nos vol vols ch chap p pp fig figs sec art ver verse pt")
-STARTERS = _words(
-    "a an the this that these those there here i we he she it they you my our his her its their your one some all "
-    "and but or so yet if when while after before as at by for from in on of to with what who why how where then "
-    "however although though because since also no not another each every both most many once upon during overall"
+WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+TITLES, ABBREVIATIONS, NUMBERED, STARTERS = (
+    frozenset(WORDS[kind].split()) for kind in ("titles", "abbreviations", "numbered", "starters")
 )
 
 # A full stop, an ellipsis (dots joined or spaced) or a cluster such as "?!", and the quotes and brackets it closes.
@@ -47,21 +34,15 @@ ROMAN = re.compile(r"[ivxlc]+|[IVXLC]+")
 ELLIPSIS = re.compile(r"…|\.(?: ?\.)+")
 
 
-def sentence_splitter(name: str) -> Callable[[str], list[str]]:
+def sentence_splitter(name: Splitter) -> Callable[[str], list[str]]:
     """Return the function that splits a text into its sentences, white space made single spaces.
 
     `rules` is `split_by_rules`, without dependencies; `punkt` the English model of NLTK's Punkt (Kiss and Strunk
     2006), whose data somebody has to have downloaded once. An unknown name, or what is not installed, raises
     InputError.
     """
-    check_splitter(name)
+    check_type("splitter", name, Splitter)
     return split_by_rules if name == "rules" else _load_punkt()
-
-
-def check_splitter(name: str) -> None:
-    """Raise InputError, with the known names, for a name that is not a splitter."""
-    if name not in SPLITTERS:
-        raise InputError(f"`splitter` must be one of {', '.join(SPLITTERS)}, not {name!r}")
 
 
 def split_by_rules(text: str) -> list[str]:

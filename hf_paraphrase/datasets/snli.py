@@ -7,8 +7,9 @@ from typing import Any
 
 import datasets
 
+from ..common.text_tables import TextTable
 from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .corpus_reader import CorpusReader
+from .corpus_reader import CorpusReader, is_text
 from .sampling import cut
 
 logger = logging.getLogger(__name__)
@@ -23,22 +24,7 @@ FILES = {
 
 
 class SnliBuilder(CorpusBuilder):
-    """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0.
-
-    Source: `snli_1.0.zip` of nlp.stanford.edu/projects/snli.
-
-    Citation: Bowman, Angeli, Potts and Manning 2015, A Large Annotated Corpus for Learning Natural Language Inference.
-
-    Licence: CC BY-SA 4.0.
-
-    Layout: `data_dir`, or its subfolder `snli_1.0`, holds `snli_1.0_train.jsonl`, `snli_1.0_dev.jsonl` and
-    `snli_1.0_test.jsonl`, plain or with `.gz`, with `gold_label`, `sentence1` and `sentence2` in every line.
-
-    Columns: `sentence1`, `sentence2` and `label` (entailment, neutral, contradiction).
-
-    Splits: those of the release: 549,367 train, 9,842 validation, 9,824 test. Pairs whose gold label is `-`, on which
-    the judges did not agree, are left out.
-    """
+    """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0."""
 
     corpus_name = "snli"
     in_file_order = ("default",)
@@ -56,27 +42,27 @@ class SnliBuilder(CorpusBuilder):
     def parts(self) -> dict[str, dict[str, Any]]:
         paths = {split: self.find(*names) for split, names in FILES.items()}
         with self.reader() as reader:
-            tested = {(row["sentence1"], row["sentence2"]) for _, row in self._read(reader, paths["test"])}
+            tested = {(row["sentence1"], row["sentence2"]) for row in self._read(reader, paths["test"])}
         return {split: {"path": path, "tested": tested if split != "test" else set()} for split, path in paths.items()}
 
-    def _generate_examples(self, path: Path, tested: set[tuple[str, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def generate_rows(self, path: Path, tested: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
         left_out = 0
         with self.reader() as reader:
-            for number, row in self._read(reader, path):
+            for row in self._read(reader, path):
                 if (row["sentence1"], row["sentence2"]) in tested:
                     left_out += 1
                 else:
-                    yield number, row
+                    yield row
         if left_out:
             logger.warning("%s: %d pairs stand in the test file too; left out", path, left_out)
 
-    def _read(self, reader: CorpusReader, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, record in reader.json_lines(path, ("gold_label", "sentence1", "sentence2")):
-            sentences = {name: cut(record[name], None) for name in ("sentence1", "sentence2")}
-            label = record["gold_label"]
-            if not all(sentences.values()):
-                reader.reject(path, number, "has an empty sentence")
+    def _read(self, reader: CorpusReader, path: Path) -> Iterator[dict[str, Any]]:
+        fields = ("gold_label", "sentence1", "sentence2")
+        for number, cells in reader.cells(TextTable(path, "jsonl"), fields, None):
+            label, *sentences = (cut(cell, None) if is_text(cell) else "" for cell in cells)
+            if not (label and all(sentences)):
+                reader.reject(path, number, f"has no text in one of {', '.join(fields)}")
             elif label in LABELS:
-                yield number, sentences | {"label": LABELS.index(label)}
+                yield {"sentence1": sentences[0], "sentence2": sentences[1], "label": LABELS.index(label)}
             elif label != NO_LABEL:
                 reader.reject(path, number, f"has the gold label {label[:20]!r}")

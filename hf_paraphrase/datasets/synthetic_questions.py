@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from ..common.fields import option
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
@@ -37,44 +38,16 @@ DOUBLING = {"get", "knit", "run", "skip", "stop", "swim"}
 
 @dataclass
 class SyntheticQuestionsConfig(CorpusConfig):
-    """How many questions to make.
+    """How many questions to make."""
 
-    Args:
-        seed: Decides everything that is drawn.
-        train_size: Pairs to train on, all different.
-        validation_size: Pairs to validate on.
-        test_size: Questions to test on, each with its references.
-    """
-
-    seed: int = 42
-    train_size: int = 60_000
-    validation_size: int = 1000
-    test_size: int = 1000
-
-    def check(self) -> None:
-        super().check()
-        self.at_least(0, "train_size", "validation_size", "test_size")
+    seed: int = option("Decides everything that is drawn.", 42)
+    train_size: int = option("Pairs to train on, all different.", 60_000, least=0)
+    validation_size: int = option("Pairs to validate on.", 1000, least=0)
+    test_size: int = option("Questions to test on, each with its references.", 1000, least=0)
 
 
 class SyntheticQuestionsBuilder(ParaphraseBuilder):
-    """Questions and their paraphrases from a small grammar of this package; needs no file.
-
-    Source: `synthetic_questions.yaml`, beside the module of that name.
-
-    Citation: none.
-
-    Licence: Apache-2.0, as this package.
-
-    Layout: no files.
-
-    Columns: `source` and `target`; `test` has `source` and `references`.
-
-    Splits: a meaning is something to ask, such as how to learn something quickly, with words in its slots, such as
-    Spanish. A hash of the meaning decides its split, so nothing in `validation` or `test` is asked in `train` in any
-    wording. Of two wordings of a meaning, always from different templates, `train` (60,000 different pairs) and
-    `validation` (1,000) have one as the `source` and the other as the `target`; `test` (1,000 meanings) has one as the
-    `source` and four to six others as `references`. The same seed gives the same rows everywhere.
-    """
+    """Questions and their paraphrases from a small grammar of this package; needs no file."""
 
     corpus_name = "synthetic_questions"
     licence_id = "apache-2.0"
@@ -83,7 +56,7 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
     def parts(self) -> dict[str, dict[str, Any]]:
         return {split: {"split": split} for split in ("train", "validation", "test")}
 
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    def generate_rows(self, split: str) -> Iterator[dict[str, Any]]:
         size = getattr(self.config, f"{split}_size")
         seed = self.config.seed
         choose = _chooser(f"{seed} {split}")
@@ -99,7 +72,7 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
                     raise InputError(f"`{split}_size` is {size}, but the grammar has about {len(seen)} different rows")
                 continue
             failures = 0
-            yield len(seen), row
+            yield row
             seen.add(key)
 
 
@@ -135,7 +108,7 @@ def _pair(meaning: Meaning, choose: Choose) -> tuple[frozenset[str], dict[str, A
     first = choose(templates)
     second = choose([template for template in templates if template is not first])
     source, target = (word_meaning(meaning, template, choose) for template in (first, second))
-    return frozenset((source, target)), {"source": source, "target": target, "references": None}
+    return frozenset((source, target)), {"source": source, "target": target}
 
 
 def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
@@ -143,7 +116,7 @@ def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
     first = choose(templates)
     source = word_meaning(meaning, first, choose)
     others = [word_meaning(meaning, template, choose) for template in templates if template is not first]
-    return repr(meaning), {"source": source, "target": None, "references": others}
+    return repr(meaning), {"source": source, "references": others}
 
 
 def _chooser(seed: str) -> Choose:

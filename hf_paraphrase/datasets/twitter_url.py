@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from .corpus_reader import CorpusReader
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
+
+# Those of Li et al. 2018.
+SIZES = {"test_size": 5000, "max_words": 20}
+
 
 TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
 # Some lines of the release have one more, empty column before the address.
@@ -14,69 +16,24 @@ COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")
 VOTES = re.compile(r"\(([0-6]), ?6\)")
 
 
-@dataclass
-class TwitterUrlConfig(SentencePairsConfig):
-    """As `SentencePairsConfig`, with the sizes of Li et al. 2018."""
-
-    test_size: int | None = 5000
-    max_words: int | None = 20
-
-
 class TwitterUrlBuilder(SentencePairsBuilder):
-    """Tweets that share a link: those that people found to be paraphrases, or all with their labels.
-
-    Source: the Twitter News URL Corpus, `Twitter_URL_Corpus_train.txt` and `Twitter_URL_Corpus_test.txt` of
-    github.com/lanwuwei/Twitter-URL-Corpus (on request).
-
-    Citation: Lan, Qiu, He and Xu 2017, A Continuously Growing Dataset of Sentential Paraphrases. The sampling: Li et
-    al. 2018, Paraphrase Generation with Deep Reinforcement Learning, and Kazemnejad et al. 2020, Paraphrase
-    Generation by Learning How to Edit from Samples, section 4.1.
-
-    Licence: CC BY-NC-SA 3.0.
-
-    Layout: `data_dir` holds both files, `sentence1⇥sentence2⇥(n, 6)⇥url` a line: n of six people called the two
-    paraphrases. For `li2018` it, or its subfolder `li2018_split`, holds `train.tsv`, `val.tsv` and `test.tsv`,
-    `source⇥target` a line: the pairs of the automatically labelled part of the corpus.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, a list of one. `pairs` has `sentence1`,
-    `sentence2` and `label` (not_paraphrase, paraphrase). The test rows of `li2018` have `in_train` too.
-
-    Splits: test is the test file (at most 5,000 pairs), validation 1,000 random pairs of the train file, train the
-    rest. Pairs with n ≥ 4 are paraphrases, those with n ≤ 2 are not, and n = 3 is left out. The test file is used
-    whole, including duplicates, some with different votes. Duplicate training pairs count once; pairs with two labels,
-    or in the test file in either order, are dropped, and the log has their number. Sentences are cut to 20 words, as
-    in Kazemnejad et al., except in `pairs`; there Neither validation nor test shares a sentence with train: each tweet
-    is in about ten pairs, and a model that has seen the tweet would look too good.
-
-    Configurations: `paraphrases` and `pairs` as above. `li2018` reads the 110,000 train, 1,000 validation and up to
-    5,000 test pairs of those papers, in whose releases many test pairs are in train too:
-    `in_train` says of each whether it does, in either order.
-    """
+    """Tweets that share a link: those that people found to be paraphrases, or all with their labels."""
 
     corpus_name = "twitter_url"
     in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
-        TwitterUrlConfig(name="paraphrases", description="Pairs that at least four of six people found equal."),
-        TwitterUrlConfig(name="pairs", description="All clear pairs with labels.", test_size=None, max_words=None),
-        TwitterUrlConfig(name="li2018", description="An existing split of the automatically labelled part."),
+        SentencePairsConfig("paraphrases", description="Pairs that four of six people or more found equal.", **SIZES),
+        SentencePairsConfig("pairs", description="All clear pairs with labels."),
+        SentencePairsConfig("li2018", description="An existing split of the part labelled automatically.", **SIZES),
     ]
     files = (TRAIN_FILE, TEST_FILE, *(name for names in LI2018_FILES.values() for name in names))
+    expected = f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url)"
     origin = "the corpus is given out by its authors, github.com/lanwuwei/Twitter-URL-Corpus (CC BY-NC-SA 3.0)"
     licence_id = "cc-by-nc-sa-3.0"
 
-    def layout(self) -> str:
-        if self.existing:
-            return "expected there, or in its subfolder li2018_split: train.tsv, val.tsv, test.tsv (source⇥target)"
-        return f"expected in it: {TRAIN_FILE} and {TEST_FILE} (sentence1⇥sentence2⇥(n, 6)⇥url); {self.origin}"
-
-    def parts(self) -> dict[str, dict[str, Any]]:
-        with self.reader() as reader:
-            if self.existing:
-                splits = self.read_existing(reader)
-            else:
-                files = self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE)
-                splits = self.divide_files(*files, linked=self.labelled)
-        return self.parts_of(splits)
+    def read_splits(self, reader: CorpusReader) -> dict[str, list[Pair]]:
+        files = self._read(reader, TRAIN_FILE), self._read(reader, TEST_FILE)
+        return self.divide_files(*files, linked=self.labelled)
 
     def _read(self, reader: CorpusReader, name: str) -> Iterator[Pair]:
         path = self.find(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..common.fields import option
 from .corpus_reader import CorpusReader
 from .pair_store import PairStore, TextIndex, hash_texts
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
@@ -21,42 +22,16 @@ QUESTION_COLUMNS = ("question", "tokens", "tags", "lemmas", "entities")
 
 @dataclass
 class WikianswersConfig(SampledPairsConfig):
-    """As `SampledPairsConfig`, with the size of the paper.
+    """As `SampledPairsConfig`, with the form of the questions."""
 
-    Args:
-        as_written: Serve questions as people wrote them, from `questions.txt`, not lemmatised.
-    """
-
-    train_size: int | None = 4_826_492
-    as_written: bool = False
+    as_written: bool = option("Questions as people wrote them, from `questions.txt`, not lemmatised.", False)
 
 
 class WikianswersBuilder(SampledPairsBuilder):
-    """Questions that the users of WikiAnswers marked as the same, from the PARALEX release.
-
-    Source: `wikianswers-paraphrases-1.0.tar.gz` of knowitall.cs.washington.edu/paralex (about 35 million lines: 18
-    million pairs, each in both directions, of 2.6 million questions).
-
-    Citation: Fader, Zettlemoyer and Etzioni 2013, Paraphrase-Driven Learning for Open Question Answering. Sampling:
-    Prakash et al. 2016, Neural Paraphrase Generation with Stacked Residual LSTM Networks, section 4.1.
-
-    Licence: not stated by the release.
-
-    Layout: `data_dir` holds `word_alignments.txt`, plain or with `.gz`, `question1⇥question2⇥alignment` a line, the
-    questions lemmatised; the alignment is not read and may be missing. `as_written=True` also needs `questions.txt`,
-    plain or with `.gz`, `question⇥tokens⇥tags⇥lemmas` a line, whose fourth column matches the pairs.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, up to five: other questions of its cluster,
-    which are those it is paired with in either direction.
-
-    Splits: 10% of the questions are held out; of these come validation (1,000 questions) and test (20,000), of a
-    smaller file all of them in the same proportion. Train has 4,826,492 pairs of the other questions, at random,
-    without replacement; no pair of a test question, in either direction, is in it. Questions are lemmatised, as in the
-    paper, which also keeps only the 50,000 most frequent words: that is the tokenizer's part.
-    """
+    """Questions that the users of WikiAnswers marked as the same, from the PARALEX release."""
 
     corpus_name = "wikianswers"
-    BUILDER_CONFIGS = [WikianswersConfig(name="paper", description="4.8 million pairs, 20,000 questions to test on.")]
+    BUILDER_CONFIGS = [WikianswersConfig("paper", description="20,000 questions to test on.", train_size=4_826_492)]
     files = tuple(f"{name}{end}" for name in (PAIRS_FILE, QUESTIONS_FILE) for end in ("", ".gz"))
     expected = (
         f"expected in it: {PAIRS_FILE}, plain or .gz ({'⇥'.join(PAIR_COLUMNS)}); for `as_written` also "

@@ -6,6 +6,7 @@ from typing import Any
 
 import datasets
 
+from ..common.fields import option
 from .builder import TEXT, CorpusBuilder, CorpusConfig
 from .corpus_reader import CorpusReader
 from .sampling import cut
@@ -18,34 +19,13 @@ Question = tuple[str, list[str], list[int]]
 
 @dataclass
 class WikiqaConfig(CorpusConfig):
-    """Which questions are kept.
+    """Which questions are kept."""
 
-    Args:
-        unanswered: Keep questions that no candidate answers; their `label` is -1.
-    """
-
-    unanswered: bool = False
+    unanswered: bool = option("Keep questions that no candidate answers; their `label` is -1.", False)
 
 
 class WikiqaBuilder(CorpusBuilder):
-    """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking.
-
-    Source: WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419.
-
-    Citation: Yang, Yih and Meek 2015, WikiQA: A Challenge Dataset for Open-Domain Question Answering.
-
-    Licence: Microsoft Research Data License Agreement; for research.
-
-    Layout: `data_dir` holds `WikiQA-train.tsv`, `WikiQA-dev.tsv` and `WikiQA-test.tsv`, with a header and the columns
-    QuestionID, Question, DocumentID, DocumentTitle, SentenceID, Sentence, Label, separated by tabs.
-
-    Columns: `query`, `candidates` (a list), `label` (the place of the first candidate that answers) and `relevance`
-    (1 for every candidate that answers, 0 for the others).
-
-    Splits: those of the release, a row for each question: 873 train, 126 validation, 243 test. Questions that no
-    candidate answers are left out, as is usual, unless `unanswered=True`. A question that is in the test file too,
-    in other capitals perhaps, is left out of train and validation.
-    """
+    """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking."""
 
     corpus_name = "wikiqa"
     in_file_order = ("default",)
@@ -69,13 +49,11 @@ class WikiqaBuilder(CorpusBuilder):
             for split, questions in found.items()
         }
 
-    def _generate_examples(
-        self, questions: tuple[Question, ...], tested: set[str]
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, (query, candidates, relevance) in enumerate(questions):
+    def generate_rows(self, questions: tuple[Question, ...], tested: set[str]) -> Iterator[dict[str, Any]]:
+        for query, candidates, relevance in questions:
             label = relevance.index(1) if 1 in relevance else -1
             if query.casefold() not in tested and (label >= 0 or self.config.unanswered):
-                yield number, {"query": query, "candidates": candidates, "label": label, "relevance": relevance}
+                yield {"query": query, "candidates": candidates, "label": label, "relevance": relevance}
 
     def _read(self, reader: CorpusReader, name: str) -> list[Question]:
         path = self.find(name)

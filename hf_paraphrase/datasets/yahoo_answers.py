@@ -5,16 +5,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.etree import ElementTree
 
 import datasets
 import xxhash
 
+from ..common.fields import option
+from ..common.files import open_plain_or_gzipped
 from ..errors import InputError
-from .bm25 import index_texts, require_bm25, search
-from .builder import TEXT, CorpusBuilder, CorpusConfig
-from .corpus_reader import BoundedFile, CorpusReader
+from ..installation import require
+from .bm25 import index_texts, search
+from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
+from .corpus_reader import MAX_LINE_LENGTH, CorpusReader
 from .sampling import cut
 
 if TYPE_CHECKING:
@@ -29,55 +32,24 @@ Question = tuple[str, str]
 
 @dataclass
 class YahooAnswersConfig(CorpusConfig):
-    """Which questions are used, and how wrong answers are found.
+    """Which questions are used, and how wrong answers are found."""
 
-    Args:
-        seed: Decides which questions are in which split, and which wrong answers they get.
-        num_candidates: Answers to choose from, the right one among them.
-        pool_size: Number of most similar answers from which wrong ones are drawn.
-        min_words: Questions and answers with fewer words are left out.
-        max_words: Questions and answers with more words are left out.
-        max_questions: Questions to use at most.
-    """
-
-    seed: int = 42
-    num_candidates: int = 5
-    pool_size: int = 1000
-    min_words: int = 5
-    max_words: int = 50
-    max_questions: int = 220_000
+    seed: int = option("Decides which questions are in which split, and which wrong answers they get.", 42)
+    num_candidates: int = option("Answers to choose from, the right one among them.", 5, least=2)
+    pool_size: int = option("Number of most similar answers from which wrong ones are drawn.", 1000, least=1)
+    min_words: int = option("Questions and answers with fewer words are left out.", 5, least=1)
+    max_words: int = option("Questions and answers with more words are left out.", 50)
+    max_questions: int = option("Questions to use at most.", 220_000, least=2)
 
     def check(self) -> None:
         super().check()
-        self.at_least(2, "num_candidates", "max_questions")
-        self.at_least(1, "min_words")
-        self.at_least(self.min_words, "max_words")
-        self.at_least(self.num_candidates - 1, "pool_size")
+        check_order(self, "min_words", "max_words")
+        if self.pool_size < self.num_candidates - 1:
+            raise InputError(f"`pool_size` must be at least {self.num_candidates - 1}, not {self.pool_size}")
 
 
 class YahooAnswersBuilder(CorpusBuilder):
-    """Questions with their best answer among wrong ones that look like it: Yahoo! Answers, for ranking.
-
-    Source: Yahoo! Webscope L5 (manner questions, `manner.xml`) or L6 (comprehensive questions and answers,
-    `FullOct2007.xml`), webscope.sandbox.yahoo.com, on request. The paper's 963,072 questions, fetched from the site's
-    interface, were not published.
-
-    Citation: Surdeanu, Ciaramita and Zaragoza 2008, Learning to Rank Answers on Large Online QA Collections. The
-    sampling: Liu, Qiu and Huang 2016, Modelling Interaction of Sentence Pair with Coupled-LSTMs, experiment II.
-
-    Licence: Yahoo's data sharing agreement; for research.
-
-    Layout: `data_dir` holds `.xml` files as they were released, a `<document>` with `<subject>` and `<bestanswer>` for
-    each question; or, if there are none, `.tsv` files, `question⇥best answer` a line. Both may be gzipped.
-
-    Columns: `query`, `candidates` (a list in random order) and `label` (the place of the best answer).
-
-    Splits: 20/22 train, 1/22 validation and 1/22 test of the questions, at random. The question is the `<subject>`;
-    duplicates are used once. As in the paper, questions and answers of 5 to 50 words count, 220,000 of them at most;
-    the right answer searches all answers by BM25, and the wrong ones are drawn from the first 1,000 found.
-
-    Configurations: `five` with 4 wrong answers, `ten` with 9.
-    """
+    """Questions with their best answer among wrong ones that look like it: Yahoo! Answers, for ranking."""
 
     corpus_name = "yahoo_answers"
     BUILDER_CONFIGS = [
@@ -96,7 +68,7 @@ class YahooAnswersBuilder(CorpusBuilder):
         return datasets.Features({"query": TEXT, "candidates": datasets.List(TEXT), "label": datasets.Value("int32")})
 
     def parts(self) -> dict[str, dict[str, Any]]:
-        require_bm25("yahoo_answers")
+        require("bm25s", "ranking", "yahoo_answers")
         questions = self._choose(self._read())
         answers = [answer for _, answer in questions]
         if len(set(answers)) < self.config.num_candidates:
@@ -113,9 +85,9 @@ class YahooAnswersBuilder(CorpusBuilder):
             split: {"queries": queries[start:end], "start": start, **shared} for split, (start, end) in bounds.items()
         }
 
-    def _generate_examples(
+    def generate_rows(
         self, queries: tuple[str, ...], start: int, answers: tuple[str, ...], index: bm25s.BM25
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
+    ) -> Iterator[dict[str, Any]]:
         for number, query in enumerate(queries, start):
             # `random` is all of a generator that promises the same numbers in every version of Python.
             uniform = random.Random(f"{self.config.seed}\0{query}").random
@@ -126,7 +98,7 @@ class YahooAnswersBuilder(CorpusBuilder):
                 wrong = self._draw(list(range(len(answers))), answers, answers[number], uniform)
             label = int(uniform() * self.config.num_candidates)
             candidates = [*wrong[:label], answers[number], *wrong[label:]]
-            yield number, {"query": query, "candidates": candidates, "label": label}
+            yield {"query": query, "candidates": candidates, "label": label}
 
     def _draw(self, pool: list[int], answers: tuple[str, ...], right: str, uniform: Callable[[], float]) -> list[str]:
         """Draw distinct wrong answers, fewer if the pool runs out."""
@@ -170,9 +142,9 @@ def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list
     """Read subject and best answer of every document of a Webscope file, one at a time; raises InputError for what is
     no XML, truncated, in an unsupported encoding, or has a question above the length limit of a line."""
     number = 0
-    with reader.open(path) as file:
+    with open_plain_or_gzipped(path) as file:
         try:
-            source = QuestionBytes(file, reader.max_line_length)
+            source = QuestionBytes(file)
             events = ElementTree.iterparse(source, events=("start", "end"))
             _, root = next(events)
             for event, element in events:
@@ -193,14 +165,13 @@ class QuestionBytes:
     """The parser's input, with a limit on the bytes of a question; `length`, those since the last one, is reset at
     each."""
 
-    def __init__(self, file: BoundedFile, max_length: int):
-        self.file, self.max_length = file, max_length
-        self.length = 0
+    def __init__(self, file: BinaryIO):
+        self.file, self.length = file, 0
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes; raises InputError where the question is too long."""
-        if self.length > self.max_length:
-            raise InputError(f"the next is longer than `max_line_length` = {self.max_length:,} bytes")
+        if self.length > MAX_LINE_LENGTH:
+            raise InputError(f"the next is longer than {MAX_LINE_LENGTH:,} bytes")
         chunk = self.file.read(size)
         self.length += len(chunk)
         return chunk

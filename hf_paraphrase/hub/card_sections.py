@@ -61,9 +61,9 @@ def describe_training_data(summary: dict[str, Any]) -> dict[str, Any]:
     arguments = [f"`{key}={value!r}`" for key, value in _without_places(training["dataset_kwargs"]).items()]
     return {
         "name": ", ".join(names + arguments),
-        "about": sections.get("About", ["Not recorded."])[0],
-        "licence": " ".join(sections.get("Licence", ["not recorded"])).replace("\n", " "),
-        "splits": "\n\n".join(sections.get("Splits", [])),
+        "about": sections.get("About", "Not recorded."),
+        "licence": sections.get("Licence", "not recorded").replace("\n", " "),
+        "splits": sections.get("Splits", ""),
         "size": size,
         "corpora": [],
     }

@@ -26,31 +26,19 @@ SEQ2SEQ_CLASSES = frozenset(MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values(
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A trained model's files, read.
+    """A trained model's files, read."""
 
-    Args:
-        name: Of the folder or repository.
-        config: `config.json`.
-        generation_config: `generation_config.json`; empty if there is none.
-        tokenizer_config: `tokenizer_config.json`; empty if there is none.
-        sizes: Bytes of every file, by its path.
-        parameters: Numbers of weights, by their type.
-        summary: `training_summary.json`; None where the model was trained elsewhere.
-        results: The files `results-*.json`, by split.
-        predictions: For each split the first decoding's outputs, as `evaluate` wrote them; only read from folders.
-        readings: What a reader made of paraphrases, `evaluation/readings.jsonl`: rows with `kind` and `source`,
-            `paraphrase` (null for none), and true or false for `means_same`, `reads_well` and `keeps_facts`.
-    """
-
-    name: str
+    name: str  # of the folder or repository
     config: dict[str, Any]
-    generation_config: dict[str, Any]
-    tokenizer_config: dict[str, Any]
-    sizes: dict[str, int]
-    parameters: dict[str, int]
-    summary: dict[str, Any] | None
-    results: dict[str, Results]
-    predictions: dict[str, list[dict[str, Any]]]
+    generation_config: dict[str, Any]  # empty if there is none
+    tokenizer_config: dict[str, Any]  # empty if there is none
+    sizes: dict[str, int]  # bytes of every file, by its path
+    parameters: dict[str, int]  # numbers of weights, by their type
+    summary: dict[str, Any] | None  # `training_summary.json`; None where the model was trained elsewhere
+    results: dict[str, Results]  # the files `results-*.json`, by split
+    predictions: dict[str, list[dict[str, Any]]]  # of each split the first decoding's outputs, by `evaluate`
+    # What a reader made of paraphrases, `evaluation/readings.jsonl`: rows with `kind` and `source`, `paraphrase` (null
+    # for none), and true or false for `means_same`, `reads_well` and `keeps_facts`.
     readings: tuple[dict[str, Any], ...] = ()
 
     @property

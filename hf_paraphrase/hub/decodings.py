@@ -11,7 +11,7 @@ from ..common.docstrings import read_docstring
 from ..models.bundle import bundle
 from ..models.search.dips import dips
 from ..models.search.diverse_beam_search import diverse_beam_search
-from .files import REQUIREMENTS
+from .files import REQUIREMENTS, read_template
 
 FOLDER = "custom_generate/"
 SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
@@ -21,64 +21,8 @@ PAPERS = {
     "dips": "Kumar et al. 2019, *Submodular Optimization-based Diverse Paraphrasing and its Effectiveness in Data "
     "Augmentation*, https://aclanthology.org/N19-1363",
 }
-GENERATE = '''"""What `model.generate(custom_generate=…)` calls, with the arguments that it was given."""
-
-from __future__ import annotations
-
-from typing import Any
-
-from .search import {function}
-
-# Tells where this code is on the Hub, which the model does not know.
-OF_LOADING = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "token")
-
-
-def generate(model: Any, **arguments: Any) -> Any:
-    """Generate as `model.generate()` does, by `{function}`."""
-    for name in OF_LOADING:
-        arguments.pop(name, None)
-    # The class's own: a model that was loaded beside this code may have it in place of its `generate`.
-    return type(model).generate(model, custom_generate={function}, **arguments)
-'''
-CARD = """---
-{metadata}
----
-
-# {title}
-
-{summary}
-
-It works with T5, BART, Marian and every other model that transformers decodes by beam search, the recurrent ones of
-hf_paraphrase among them. It needs torch and transformers; the code here is downloaded and run, so read it first.
-
-```python
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-model = AutoModelForSeq2SeqLM.from_pretrained("google-t5/t5-small")
-tokenizer = AutoTokenizer.from_pretrained("google-t5/t5-small")
-
-inputs = tokenizer("translate English to German: How can I learn Spanish quickly?", return_tensors="pt")
-outputs = model.generate(
-    **inputs, custom_generate="{repo_id}", trust_remote_code=True, num_beams=6, num_return_sequences=3
-)
-print(tokenizer.batch_decode(outputs, skip_special_tokens=True))
-```
-
-Arguments, beside those of beam search:
-
-| argument | default | |
-|---|---|---|
-{arguments}
-
-{details}
-
-The tokens are those of `model.generate(..., custom_generate={function})`, with `{function}` out of
-`hf_paraphrase.generation`, where that package is installed.
-
-## Citation
-
-{paper}
-"""
+GENERATE = read_template("generate.txt")
+CARD = read_template("decoding_card.md")
 
 
 def make_decoding(name: str) -> dict[str, bytes]:

@@ -38,6 +38,11 @@ OTHERS = (
 REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
 
 
+def read_template(name: str) -> str:
+    """The text of a file in `templates`, whose fields in braces `str.format` fills."""
+    return Path(__file__).with_name("templates").joinpath(name).read_text(encoding="utf-8")
+
+
 def find_files(folder: Path) -> dict[str, Path]:
     """The files to upload of a checkpoint, such as the output folder of a training, by their paths in the repository.
 

@@ -12,6 +12,7 @@ import yaml
 from ..common.docstrings import read_docstring
 from ..errors import InputError
 from ..installation import find_public_requirement
+from .files import read_template
 
 if TYPE_CHECKING:
     from ..metrics.checked_metric import CheckedMetric
@@ -20,45 +21,7 @@ APP = """from hf_paraphrase.serving.metric_page import launch_metric
 
 launch_metric({name!r})
 """
-CARD = """{front}
-# {title}
-
-{description}
-
-## How to use
-
-Install it with `pip install '{requirement}'`.
-
-```python
->>> import evaluate
-{example}
-```
-
-`from {module} import {name}` gives the same as a plain function, which loads
-faster.
-
-## Inputs
-
-| argument | default | meaning |
-|---|---|---|
-{arguments}
-
-## Output
-
-{returns}{signature}
-
-## Limits
-
-{limits}
-
-## Sources
-
-{source}
-
-```bibtex
-{citation}
-```
-"""
+CARD = read_template("metric_card.md")
 SIGNATURE = "\n\n`signature` is everything that decides the scores: compare only scores with equal signatures."
 
 

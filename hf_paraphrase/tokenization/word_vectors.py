@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
-from collections.abc import Container
+from collections.abc import Callable, Container
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -40,35 +39,21 @@ def load_word_vectors(path: str | os.PathLike, vocabulary: Container[str] | None
             file, or the number of the word.
         FileNotFoundError: There is no such file.
     """
-    path, kept = Path(path), _KeptVectors(vocabulary)
+    path = Path(path)
+    kept: dict[str, np.ndarray] = {}
+
+    def wants(word: str) -> bool:
+        return word not in kept and (vocabulary is None or word in vocabulary)
+
     is_binary = path.name.removesuffix(".gz").endswith(".bin")
-    try:
-        with open_plain_or_gzipped(path) as file:
-            dimension = _read_binary(path, file, kept) if is_binary else _read_text(path, file, kept)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is a damaged gzip file ({error})") from error
-    vectors = np.array(kept.vectors, dtype=np.float32).reshape(len(kept.vectors), dimension)
-    return WordVectors(kept.key_to_index, vectors)
+    with open_plain_or_gzipped(path) as file:
+        dimension = (_read_binary if is_binary else _read_text)(path, file, wants, kept)
+    vectors = np.array(list(kept.values()), dtype=np.float32).reshape(len(kept), dimension)
+    return WordVectors({word: place for place, word in enumerate(kept)}, vectors)
 
 
-class _KeptVectors:
-    """The vectors read so far for the words of a vocabulary."""
-
-    def __init__(self, vocabulary: Container[str] | None):
-        self.vocabulary = vocabulary
-        self.key_to_index: dict[str, int] = {}
-        self.vectors: list[np.ndarray] = []
-
-    def wants(self, word: str) -> bool:
-        return (self.vocabulary is None or word in self.vocabulary) and word not in self.key_to_index
-
-    def add(self, word: str, vector: np.ndarray) -> None:
-        self.key_to_index[word] = len(self.key_to_index)
-        self.vectors.append(vector)
-
-
-def _read_text(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
-    """Read the words that are wanted, and return the number of numbers of each."""
+def _read_text(path: Path, file: BinaryIO, wants: Callable[[str], bool], kept: dict[str, np.ndarray]) -> int:
+    """Keep the vectors of the words that are wanted, and return the number of numbers of each."""
     dimension = None
     for number, line in enumerate(bounded_lines(file, path), start=1):
         try:
@@ -83,24 +68,22 @@ def _read_text(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
             continue
         dimension = dimension or len(fields) - 1
         word = " ".join(fields[:-dimension])
-        if kept.wants(word):
-            kept.add(word, _parse_vector(fields[-dimension:], word, f"{path}, line {number}"))
+        if wants(word):
+            kept[word] = _parse_vector(fields[-dimension:], word, f"{path}, line {number}")
     if dimension is None:
         raise InputError(f"{path} holds no vectors")
     return dimension
 
 
 def _parse_vector(fields: list[str], word: str, place: str) -> np.ndarray:
-    try:
+    with suppress(ValueError):
         vector = np.array(fields, dtype=np.float32)
-    except ValueError:
-        raise InputError(f"{place}: expected a word and {len(fields)} numbers, as on the lines before it") from None
-    if not word or not np.isfinite(vector).all():
-        raise InputError(f"{place}: expected a word and {len(fields)} numbers, as on the lines before it")
-    return vector
+        if word and np.isfinite(vector).all():
+            return vector
+    raise InputError(f"{place}: expected a word and {len(fields)} numbers, as on the lines before it")
 
 
-def _read_binary(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
+def _read_binary(path: Path, file: BinaryIO, wants: Callable[[str], bool], kept: dict[str, np.ndarray]) -> int:
     """The same of word2vec's format: a line of two numbers, then for each word its bytes, a space and float32s."""
     header = file.readline(64).split()
     if len(header) != 2 or not all(field.isdigit() for field in header):
@@ -118,11 +101,11 @@ def _read_binary(path: Path, file: BinaryIO, kept: _KeptVectors) -> int:
                 f"{path}, word {number} of {size}: expected a word and {dimension} numbers, but the file ends at byte "
                 f"{file.tell()} or is damaged before it"
             )
-        if kept.wants(word):
+        if wants(word):
             vector = np.frombuffer(content, dtype="<f4")
             if not np.isfinite(vector).all():
                 raise InputError(f"{path}, word {number} of {size} ({word}): not all of its numbers are finite")
-            kept.add(word, vector)
+            kept[word] = vector
     return dimension
 
 

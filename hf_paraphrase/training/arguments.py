@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..common.fields import Options, check_known, option
+from ..common.fields import Options, option
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -176,22 +176,6 @@ class TrainingConfig(Options):
             raise InputError("`filter_encoder` needs `min_cosine`: pairs of a lower cosine are left out")
         if self.filter_encoder is not None and self.dataset_kwargs.get("streaming"):
             raise InputError("`filter_encoder` keeps its cosines in the cache, a stream keeps nothing: leave one out")
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str) -> TrainingConfig:
-        """Read the fields of a recipe.
-
-        Args:
-            source: The file they come from, for messages.
-
-        Raises:
-            InputError: For a field that is unknown, missing or of a wrong value.
-        """
-        check_known(values, (option.name for option in fields(cls)), source)
-        try:
-            return cls(**values)
-        except InputError as error:
-            raise InputError(f"{source}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,42 +28,23 @@ STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"
 
 @dataclass
 class TrainingState:
-    """Progress of a training run: everything except tensors that a resumed run needs.
+    """Progress of a training run: everything except tensors that a resumed run needs."""
 
-    Args:
-        data_fingerprint: Identifies the training pairs (of a stream, the first ones), to check that a resumed run sees
-            the same.
-        step: Optimizer steps taken.
-        best_step: The step of the best validation.
-        best_cost: What decides that, as `Task.cost` says: the validation loss, for most tasks.
-        seconds: Time spent, all sessions together.
-        cpu_seconds: Processor time of all processes and threads; work after the last checkpoint is not counted.
-        train_cpu_seconds: Of these, those spent in the optimizer steps of one process.
-        train_seconds: Of these, the time spent in optimizer steps.
-        train_tokens: Target tokens trained on.
-        loss_since_log: Training loss since the last entry of the log, summed over tokens.
-        tokens_since_log: The tokens of that sum.
-        loss_since_eval: The same since the last validation.
-        tokens_since_eval: The tokens of that sum.
-        stream: Where in a streamed corpus the run is, as `StreamedRows.place`.
-        history: Entries of the log: of training (`loss`) and of validation (`eval_loss`).
-    """
-
-    data_fingerprint: str
-    step: int = 0
-    best_step: int | None = None
-    best_cost: float | None = None
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    train_cpu_seconds: float = 0.0
-    train_seconds: float = 0.0
-    train_tokens: int = 0
-    loss_since_log: float = 0.0
-    tokens_since_log: int = 0
-    loss_since_eval: float = 0.0
+    data_fingerprint: str  # of the training pairs (of a stream, the first ones), which a resumed run must see again
+    step: int = 0  # optimizer steps taken
+    best_step: int | None = None  # that of the best validation
+    best_cost: float | None = None  # what decides that, as `Task.cost` says: the validation loss, for most tasks
+    seconds: float = 0.0  # time spent, all sessions together
+    cpu_seconds: float = 0.0  # processor time of all processes and threads, up to the last checkpoint
+    train_cpu_seconds: float = 0.0  # of these, those spent in the optimizer steps of one process
+    train_seconds: float = 0.0  # of `seconds`, those spent in optimizer steps
+    train_tokens: int = 0  # target tokens trained on
+    loss_since_log: float = 0.0  # training loss since the last entry of the log, summed over tokens
+    tokens_since_log: int = 0  # the tokens of that sum
+    loss_since_eval: float = 0.0  # the same since the last validation
     tokens_since_eval: int = 0
-    stream: dict[str, Any] | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
+    stream: dict[str, Any] | None = None  # where in a streamed corpus the run is, as `StreamedRows.place`
+    history: list[dict[str, Any]] = field(default_factory=list)  # the log, of training and of validation (`eval_loss`)
 
     @property
     def evaluations(self) -> list[dict[str, Any]]:

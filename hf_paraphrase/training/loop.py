@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import json
 import logging
 import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +18,7 @@ from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.fields import parse_scalar
-from ..common.files import LOCK_FILE, locked, read_json_object, write_directory, write_json, write_text
+from ..common.files import LOCK_FILE, locked, read_json_object, write_directory, write_json
 from ..errors import InputError
 from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
@@ -349,57 +345,9 @@ def _check_same_recipe(began: Recipe, recipe: Recipe, directory: Path) -> None:
             )
 
 
-def search(
-    recipe: Recipe, grid: Mapping[str, Sequence[Any]], output_dir: str | os.PathLike, **kwargs: Any
-) -> dict[str, Any]:
-    """Train a recipe with every combination of some values, and say which did best in validation.
-
-    Each combination is a run of `train` in a folder named after it; finished runs are reused, so an interrupted
-    search resumes.
-
-    Args:
-        grid: Fields of the recipe, and the values to try.
-        output_dir: Folder of the search.
-        kwargs: Further arguments of `train`, such as `data_dir`.
-
-    Returns:
-        What `search.json` holds: of each run, the best first, its `values`, `folder`, `best` validation and `cost`.
-
-    Raises:
-        InputError: A field or value that the recipe cannot have.
-    """
-    for name, values in grid.items():
-        for value in values:
-            recipe.override({name: value})
-    runs: list[dict[str, Any]] = []
-    for combination in product(*grid.values()):
-        chosen = dict(zip(grid, combination, strict=True))
-        folder = "-".join(f"{name}={value}" for name, value in chosen.items())
-        summary = train_once(recipe.override(chosen), Path(output_dir) / folder, kwargs)
-        runs.append({"values": chosen, "folder": folder, "best": summary["best"], "cost": summary["best_cost"]})
-    result = {"recipe": recipe.name, "runs": sorted(runs, key=lambda run: run["cost"])}
-    write_text(Path(output_dir) / "search.json", json.dumps(result, indent=2) + "\n")
-    return result
-
-
 def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Train or resume as `train` does, and return its summary; a finished run in this folder is only read."""
     summary = folder / "training_summary.json"
     if summary.is_file():
         return read_json_object(summary)
     return train(recipe, folder, resume=any(folder.glob("checkpoints/last-*")), **kwargs)
-
-
-def parse_grid(options: Sequence[str]) -> dict[str, list[Any]]:
-    """Read `["learning_rate=0.05,0.005", "weight_decay=0,1e-6"]` as fields and the values to try.
-
-    Raises:
-        InputError: An option has no `=` or no value.
-    """
-    grid = {}
-    for option in options:
-        name, _, values = option.partition("=")
-        if not values:
-            raise InputError(f"--search takes FIELD=VALUE,VALUE, got {option!r}")
-        grid[name.replace("-", "_")] = [parse_scalar(value) for value in values.split(",")]
-    return grid

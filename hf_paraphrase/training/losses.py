@@ -46,21 +46,13 @@ def cross_entropy_sums(model: nn.Module, batch: Batch, label_smoothing: float = 
 
 @dataclass
 class Validation:
-    """Measures a model on a split, over all processes.
+    """Measures a model on a split, over all processes."""
 
-    Args:
-        model: Without the wrapper for several processes.
-        shares: This process's batches, as of `share_batches`.
-        counts: How much each row of the split counts.
-        accelerator: Knows the processes.
-        stop: Asked before every batch whether to give up; the same on every process.
-    """
-
-    model: nn.Module
-    shares: Iterable[tuple[Batch, np.ndarray]]
-    counts: np.ndarray
-    accelerator: Accelerator
-    stop: Callable[[], bool]
+    model: nn.Module  # without the wrapper for several processes
+    shares: Iterable[tuple[Batch, np.ndarray]]  # this process's batches, as of `share_batches`
+    counts: np.ndarray  # how much each row of the split counts
+    accelerator: Accelerator  # knows the processes
+    stop: Callable[[], bool]  # asked before every batch whether to give up; the same on every process
 
     @torch.no_grad()
     def mean_loss(self, loss_sums: Callable[[nn.Module, Batch], Sums]) -> float | None:

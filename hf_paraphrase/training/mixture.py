@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..common.fields import Options, check_known, option
+from ..common.fields import Options, option
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
@@ -31,7 +31,7 @@ Splits = dict[str, Dataset]
 class MixedCorpus(Options):
     """An entry of `mixture`: a corpus, and how much of it is learnt."""
 
-    dataset: str = option("As in a recipe with one corpus, as the next two are.")
+    dataset: str = option("As in a recipe with one corpus, as the next two are.", "")
     dataset_name: str | None = option("Configuration.", None)
     dataset_kwargs: dict[str, Any] = option("Relative `data_files` start at the folder.", factory=dict)
     data_dir: str | None = option("Folder; a relative one starts at the `data_dir` of recipe or command.", None)
@@ -44,20 +44,12 @@ class MixedCorpus(Options):
     licence: str | None = option("For log and card, where its builder does not know it.", None)
     min_cosine: float | None = option("Overrides the recipe's.", None, least=-1, most=1)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> MixedCorpus:
-        """Read the fields of an entry.
-
-        Raises:
-            InputError: A field is unknown, missing or of a wrong value.
-        """
-        check_known(values, (one.name for one in fields(cls)), "an entry")
-        if not values.get("dataset"):
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.dataset:
             raise InputError("the field `dataset` is missing; name the corpus")
-        corpus = cls(**values)
-        if corpus.dataset_kwargs.get("streaming"):
+        if self.dataset_kwargs.get("streaming"):
             raise InputError("`dataset_kwargs`: shares are of all rows; leave `streaming` out")
-        return corpus
 
     @property
     def title(self) -> str:
@@ -71,7 +63,7 @@ class MixedCorpus(Options):
             return self.licence
         if self.dataset not in list_datasets() or find_builder(self.dataset).private:
             return "not recorded"
-        return " ".join(describe_corpus(find_builder(self.dataset))["Licence"]).replace("\n", " ").rstrip(".")
+        return describe_corpus(find_builder(self.dataset))["Licence"].replace("\n", " ").rstrip(".")
 
     def load(self, folder: str | os.PathLike | None) -> Splits:
         """Read its splits.
@@ -100,12 +92,7 @@ def read_mixture(entries: Sequence[dict[str, Any]]) -> list[MixedCorpus]:
     Raises:
         InputError: With the number of the entry, from 1, and its field.
     """
-    corpora = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            corpora.append(MixedCorpus.from_dict(entry))
-        except InputError as error:
-            raise InputError(f"`mixture`, entry {number}: {error}") from None
+    corpora = [MixedCorpus.from_dict(entry, f"`mixture`, entry {number}") for number, entry in enumerate(entries, 1)]
     if len({corpus.share is None for corpus in corpora}) > 1:
         number = next(number for number, corpus in enumerate(corpora, 1) if corpus.share is None)
         raise InputError(f"`mixture`, entry {number}: `share` is missing; give every corpus one, or none")

@@ -16,18 +16,12 @@ from .tasks.base import NoRowsLeft
 
 @dataclass(frozen=True)
 class Portion:
-    """Encoded rows in memory, with the optimizer steps over them.
-
-    Args:
-        counts: How much each row counts in the loss, `(rows,)`.
-        number: Number of earlier portions; with the seed it determines all random choices for its rows.
-        steps: The row numbers of each batch of each step.
-    """
+    """Encoded rows in memory, with the optimizer steps over them."""
 
     rows: Dataset
-    counts: np.ndarray
-    number: int
-    steps: list[list[np.ndarray]]
+    counts: np.ndarray  # how much each row counts in the loss, `(rows,)`
+    number: int  # of earlier portions; with the seed it determines all random choices for its rows
+    steps: list[list[np.ndarray]]  # the row numbers of each batch of each step
 
 
 class StoredRows:
@@ -60,21 +54,14 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run is in a stream: what its checkpoint keeps.
+    """Where a run is in a stream: what its checkpoint keeps."""
 
-    Args:
-        epoch: Passes before this one.
-        position: Where the window begins in this pass, as `IterableDataset.state_dict` says it; None at the start.
-        number: Windows before it, of all passes.
-        first_step: Optimizer steps before it.
-        pairs: Rows of the first pass before it.
-    """
-
-    epoch: int = 0
+    epoch: int = 0  # passes before this one
+    # Where the window begins in this pass, as `IterableDataset.state_dict` says it; None at the start.
     position: dict[str, Any] | None = None
-    number: int = 0
-    first_step: int = 0
-    pairs: int = 0
+    number: int = 0  # windows before it, of all passes
+    first_step: int = 0  # optimizer steps before it
+    pairs: int = 0  # rows of the first pass before it
 
 
 class StreamedRows:

@@ -206,8 +206,8 @@ class Careless(ParaphraseBuilder):
     def _split_generators(self, dl_manager):
         return [datasets.SplitGenerator(name="train")]
 
-    def _generate_examples(self):
-        yield from enumerate({"source": text, "target": "a", "references": ["b", text]} for text in self.texts)
+    def generate_rows(self):
+        yield from ({"source": text, "target": "a", "references": ["b", text]} for text in self.texts)
 
 
 @pytest.mark.parametrize("blank", ["", " \u3000"])
@@ -215,7 +215,7 @@ def test_rows_without_a_text_are_left_out_and_counted(blank, tmp_path, caplog):
     Careless.texts = ["c"] * 199 + [blank]
     builder = Careless(cache_dir=str(tmp_path), max_bad_fraction=0.01)
     assert list(builder.as_streaming_dataset("train").take(300))[-1]["source"] == "c"
-    assert "line 200, has no text in source" in caplog.text
+    assert "row 200, has no text in source" in caplog.text
     Careless.texts = ["c", blank]
     with pytest.raises(InputError, match="has no text in source"):
         list(Careless(cache_dir=str(tmp_path)).as_streaming_dataset("train"))

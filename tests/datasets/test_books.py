@@ -92,7 +92,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     def peak(count: int) -> int:
         path.write_text(lines(0, 1000) * count, encoding="utf-8")
         tracemalloc.start()
-        rows = sum(1 for _ in builder._generate_examples([path], "train"))
+        rows = sum(1 for _ in builder.generate_rows([path], "train"))
         highest = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert rows > 0
@@ -111,7 +111,7 @@ def test_damaged_lines_and_missing_files(corpus, tmp_path):
         load(tmp_path / "empty")
     with pytest.raises(InputError, match="`lines_per_document` must be at least 2"):
         load(corpus, lines_per_document=1)
-    with pytest.raises(InputError, match="`test_fraction` must be from 0 to 1"):
+    with pytest.raises(InputError, match="`test_fraction` must be at least 0 and at most 1"):
         load(corpus, test_fraction=2.0)
     with pytest.raises(InputError, match="`validation_fraction` and `test_fraction` leave nothing to train on"):
         load(corpus, test_fraction=0.6, validation_fraction=0.5)

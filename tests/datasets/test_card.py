@@ -24,14 +24,14 @@ def test_every_corpus_has_a_whole_card(name):
     assert DatasetCard(str(card)).data.to_dict() == card.data.to_dict()
 
 
-def test_card_follows_the_docstring(monkeypatch):
-    builder = find_builder("msrp")
-    doc = "First.\n\n    More of it.\n\n    Source: here.\n\n    And there.\n\n    Licence: free.\n    "
-    monkeypatch.setattr(builder, "__doc__", doc)
+def test_card_has_docstring_and_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(find_builder("msrp"), "__doc__", "First.\n\n    More of it.")
+    monkeypatch.setattr(card_module, "CARDS", tmp_path)
+    (tmp_path / "msrp.md").write_text("## Source\n\nHere.\n\nAnd there.\n\n## Licence\n\nFree.\n")
     text = dataset_card("msrp").text
     about, source = "## About\n\nFirst.\n\nMore of it.", "## Source\n\nHere.\n\nAnd there."
     assert f"{about}\n\n{source}\n\n## Licence\n\nFree.\n\n## Use" in text
-    assert "| `validation_size` | `400` |" in text
+    assert "| `validation_size` | `400` | Pairs to validate on. |" in text
 
 
 def test_the_card_says_what_happens_without_a_folder():

@@ -168,7 +168,7 @@ def test_splits_that_others_made_are_not_the_release():
 def test_books_are_asked_for_by_number():
     with pytest.raises(InputError, match="^`data_dir` is missing.*`numbers` downloads"):
         load_dataset("gutenberg")
-    with pytest.raises(InputError, match=r"`numbers` must be those of books, such as \[2009, 1228\], not \['x'\]"):
+    with pytest.raises(InputError, match="`numbers` must be list.int. or null, not"):
         load_dataset("gutenberg", numbers=["x"])
 
 

@@ -208,11 +208,11 @@ def test_a_missing_column_is_named(tmp_path):
             {"data_files": {"dev": "groups.tsv"}},
             "`data_files` has the split 'dev'; there are: train",
         ),
-        ({"data_files": "groups.tsv", "min_overlap": 2.0}, "`min_overlap` must be from 0 to 1"),
+        ({"data_files": "groups.tsv", "min_overlap": 2.0}, "`min_overlap` must be at least 0 and at most 1"),
         ({"data_files": "groups.tsv", "min_overlap": 0.9, "max_overlap": 0.3}, "`min_overlap` must not exceed"),
         ({"data_files": "groups.tsv", "min_words": 9, "max_words": 3}, "`min_words` must not exceed"),
         ({"data_files": "groups.tsv", "max_length_ratio": 0.5}, "`max_length_ratio` must be at least 1"),
-        ({"data_files": "groups.tsv", "same_names": 1}, "`same_names` must be of type bool"),
+        ({"data_files": "groups.tsv", "same_names": 1}, "`same_names` must be bool"),
     ],
 )
 def test_arguments_are_checked(arguments, message, tmp_path):

@@ -211,9 +211,9 @@ def test_nothing_to_read_is_an_error_that_shows_the_layout(corpus, tmp_path):
     ("kwargs", "message"),
     [
         ({"min_words": 0}, "`min_words` must be at least 1"),
-        ({"min_words": 30}, "`max_words` must be at least 30"),
-        ({"max_unknown": 1.5}, "`max_unknown` must be from 0 to 1"),
-        ({"splitter": "nltk"}, "`splitter` must be one of rules, punkt"),
+        ({"min_words": 30}, "`min_words` must not exceed `max_words`: 30 >"),
+        ({"max_unknown": 1.5}, "`max_unknown` must be at least 0 and at most 1"),
+        ({"splitter": "nltk"}, "`splitter` must be one of 'rules', 'punkt'"),
         ({"train_size": 0}, "`train_size` must be at least 1"),
         ({"test_size": -1}, "`test_size` must be at least 0"),
     ],

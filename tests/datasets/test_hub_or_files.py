@@ -215,7 +215,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
         load_dataset(str(tmp_path / "broken.parquet"))
     with pytest.raises(InputError, match="nobody/nothing is neither a data set folder nor .*; HF_HUB_OFFLINE"):
         load_dataset("nobody/nothing")
-    with pytest.raises(InputError, match="has no split 'tests'; did you mean test"):
+    with pytest.raises(InputError, match="unknown split `tests`; did you mean test"):
         load_dataset(str(write("csv", tmp_path)), columns=COLUMNS, split="tests")
     with pytest.raises(InputError, match="`columns` is only for datasets from outside this package"):
         load_dataset("synthetic_questions", columns=COLUMNS)

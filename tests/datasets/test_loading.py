@@ -32,9 +32,9 @@ class TwoRowsBuilder(ParaphraseBuilder):
     def _split_generators(self, dl_manager):
         return [datasets.SplitGenerator("train", {})]
 
-    def _generate_examples(self):
+    def generate_rows(self):
         for number in range(2):
-            yield number, {"source": f"ask {number}", "target": "answer", "references": None}
+            yield {"source": f"ask {number}", "target": "answer"}
 """
 
 
@@ -148,15 +148,15 @@ def test_processes_at_once(cache):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"path": "synthetic_question"}, "no corpus 'synthetic_question'; did you mean synthetic_questions"),
-        ({"path": "xyz"}, "no corpus 'xyz'; there are: books, groups, gutenberg, hotel_reviews, mscoco"),
-        ({"name": "x"}, "no configuration 'x'; there are: default"),
-        ({"train_sise": 1}, "no argument 'train_sise'; did you mean train_size"),
-        ({"version": "2.0.0"}, "no argument 'version'"),
-        ({"split": "tests"}, "no split 'tests'; did you mean test"),
+        ({"path": "synthetic_question"}, "unknown corpus `synthetic_question`; did you mean synthetic_questions"),
+        ({"path": "xyz"}, "unknown corpus `xyz`; there are: books, groups, gutenberg, hotel_reviews, mscoco"),
+        ({"name": "x"}, "unknown configuration `x`; there are: default"),
+        ({"train_sise": 1}, "unknown argument `train_sise`; did you mean train_size"),
+        ({"version": "2.0.0"}, "unknown argument `version`"),
+        ({"split": "tests"}, "unknown split `tests`; did you mean test"),
         ({"test_size": -1}, "`test_size` must be at least 0, not -1"),
-        ({"test_size": "5"}, "`test_size` must be of type int, not '5'"),
-        ({"seed": True}, "`seed` must be of type int, not True"),
+        ({"test_size": "5"}, "`test_size` must be int, not '5'"),
+        ({"seed": True}, "`seed` must be int, not True"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, message):

@@ -103,7 +103,7 @@ def test_ppdb_chooses_files(tmp_path):
     assert read(size="s") == {"p"}
     with pytest.raises(FileNotFoundError, match="ppdb-2.0-m-PART"):
         read(size="m")
-    with pytest.raises(InputError, match="`size` must be one of s, m, l"):
+    with pytest.raises(InputError, match="`size` must be one of 's', 'm', 'l'"):
         read(size="huge")
 
 

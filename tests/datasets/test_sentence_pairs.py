@@ -244,10 +244,10 @@ def test_wrong_labels_are_bad_lines(tmp_path):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"max_held_out": 1.5}, "`max_held_out` must be from 0 to 1"),
-        ({"max_bad_fraction": -1}, "`max_bad_fraction` must be from 0 to 1"),
+        ({"max_held_out": 1.5}, "`max_held_out` must be at least 0 and at most 1"),
+        ({"max_bad_fraction": -1}, "`max_bad_fraction` must be at least 0 and at most 1"),
         ({"max_words": 0}, "`max_words` must be at least 1"),
-        ({"max_words": "3"}, "`max_words` must be of type int or None"),
+        ({"max_words": "3"}, "`max_words` must be int or null"),
     ],
 )
 def test_bad_arguments_are_named(kwargs, message, tmp_path):

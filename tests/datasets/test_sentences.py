@@ -86,7 +86,7 @@ def test_time_grows_with_the_length_alone(unit):
 
 def test_rules_are_a_splitter_and_other_names_are_refused():
     assert sentence_splitter("rules") is split_by_rules
-    with pytest.raises(InputError, match="`splitter` must be one of rules, punkt, not 'spacy'"):
+    with pytest.raises(InputError, match="`splitter` must be one of 'rules', 'punkt', not 'spacy'"):
         sentence_splitter("spacy")
 
 

@@ -23,7 +23,8 @@ from hf_paraphrase.datasets.synthetic_questions import (
 
 def make_rows(split: str, **kwargs) -> list[dict]:
     builder = make_builder("synthetic_questions", **kwargs)
-    return [row for _, row in builder._generate_examples(split)]
+    empty = {"source": None, "target": None, "references": None}
+    return [empty | row for row in builder.generate_rows(split)]
 
 
 @pytest.fixture(scope="module")

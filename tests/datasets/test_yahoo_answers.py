@@ -136,15 +136,16 @@ def test_encodings_that_the_parser_knows(tmp_path):
         assert sum(load_dataset("yahoo_answers", data_dir=tmp_path).num_rows.values()) == 30
 
 
-def test_a_question_without_end_is_refused(tmp_path):
+def test_a_question_without_end_is_refused(tmp_path, monkeypatch):
     with gzip.open(tmp_path / "a.xml.gz", "wb") as file:
         file.write(
             feed(*questions(30)).encode().removesuffix(b"</ystfeed>") + b"<document><subject>" + b"x" * 3_000_000
         )
-    with pytest.raises(InputError, match="after 30 questions .the next is longer than `max_line_length` = 1,000,000"):
-        load_dataset("yahoo_answers", data_dir=tmp_path, max_line_length=1_000_000)
-    with pytest.raises(InputError, match="unpacks to more than `max_unpacked_size` = 100,000"):
-        load_dataset("yahoo_answers", data_dir=tmp_path, max_unpacked_size=100_000)
+    with pytest.raises(InputError, match="after 30 questions .the next is longer than 1,048,576 bytes"):
+        load_dataset("yahoo_answers", data_dir=tmp_path)
+    monkeypatch.setenv("HF_PARAPHRASE_MAX_UNPACKED_BYTES", "100000")
+    with pytest.raises(InputError, match="above the limit of 100,000"):
+        load_dataset("yahoo_answers", data_dir=tmp_path)
 
 
 def test_bm25_is_optional(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from huggingface_hub import ModelCard
 from transformers import MarianConfig
 
 from hf_paraphrase import __version__
+from hf_paraphrase.datasets import card as datasets_card
 from hf_paraphrase.datasets.loading import find_builder
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.documents import COPIED, SHUFFLED
@@ -38,20 +39,15 @@ CONFIG = {
     "residual_interval": 2,
     "attention": None,
 }
-CORPUS = """Questions of a made-up corpus.
-
-    Source: nowhere.
-
-    Licence: CC0, made up.
-
-    Splits: `train` and `test`.
-    """
+CORPUS = "## Source\n\nNowhere.\n\n## Licence\n\nCC0, made up.\n\n## Splits\n\n`train` and `test`.\n"
 
 
 @pytest.fixture
-def checkpoint(monkeypatch) -> Checkpoint:
+def checkpoint(tmp_path, monkeypatch) -> Checkpoint:
     builder = find_builder("synthetic_questions")
-    monkeypatch.setattr(builder, "__doc__", CORPUS)
+    monkeypatch.setattr(builder, "__doc__", "Questions of a made-up corpus.")
+    monkeypatch.setattr(datasets_card, "CARDS", tmp_path)
+    (tmp_path / "synthetic_questions.md").write_text(CORPUS)
     monkeypatch.setattr(builder, "licence_id", "cc0-1.0")
     return Checkpoint(
         name="tiny",

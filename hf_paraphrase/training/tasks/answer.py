@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ...generation.prompts import PROMPT_FILE, PromptEncoder, load_prompt
 from ..arguments import AnswerConfig
-from ..batching import Batch, Collator, PairCollator, token_counts
+from ..batching import Batch, Collator, PairCollator
 from ..checkpoints import naming_damage
 from ..lora import add_lora, check_lora, load_lora
 from ..losses import Sums, cross_entropy_sums
@@ -67,24 +66,15 @@ class AnswerTask(Task):
             load_lora(model, checkpoint)
         return model
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         lack = "one side has no words, or is longer than `max_prompt_length` or `max_target_length`"
         encoder = PromptEncoder(tokenizer, self.prompt)
         most = (self.training.max_prompt_length, self.training.max_target_length)
-        splits = {}
-        for split, pairs in rows.items():
-            kept = [name for name in ("group", "corpus") if name in pairs.column_names]
-            splits[split] = encode_rows(pairs, _encode, "pairs", lack, encoder=encoder, most=most, kept=kept)
-        return TaskData(DatasetDict(splits), tokenizer)
+        kept = [name for name in ("group", "corpus") if name in rows.column_names]
+        return encode_rows(rows, _encode, "pairs", lack, encoder=encoder, most=most, kept=kept)
 
     def save_assets(self, data: TaskData, output_dir: Path) -> None:
         self.prompt.save(output_dir / PROMPT_FILE)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
         pad = PairCollator(tokenizer.pad_token_id)

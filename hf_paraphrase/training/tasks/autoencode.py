@@ -4,14 +4,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
-from ..batching import token_counts
-from .base import Seq2SeqTask, TaskData, encode_rows
+from .base import Seq2SeqTask, encode_rows
 
 logger = logging.getLogger(__name__)
 
@@ -38,19 +36,9 @@ class AutoencodeTask(Seq2SeqTask):
     def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
         return rows["sentences"]
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         options = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
-        splits = {
-            split: encode_rows(documents, _encode, "documents", "they have no words", **options)
-            for split, documents in rows.items()
-        }
-        return TaskData(DatasetDict(splits), tokenizer)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return (token_counts(encoded, "input_ids"),) * 2
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "input_ids")
+        return encode_rows(rows, _encode, "documents", "they have no words", **options)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -43,11 +43,19 @@ class NoRowsLeft(InputError):
     """None of the rows to encode can be used."""
 
 
-def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str, lack: str, **options: Any) -> Dataset:
+def encode_rows(
+    rows: Dataset,
+    encode: Callable[..., dict[str, Any]],
+    unit: str,
+    lack: str,
+    kept_as_is: Collection[str] = (),
+    **options: Any,
+) -> Dataset:
     """Tokenise rows once, for all epochs; those that `encode` leaves out are counted in a warning.
 
     Args:
         encode: Makes columns of columns.
+        kept_as_is: The columns that stay, where no row is left out.
         options: Its further arguments. A tokenizer among them is copied: it remembers how it was last called, and
             handed a fresh one, `map` finds its cached result the next time.
 
@@ -55,7 +63,7 @@ def encode_rows(rows: Dataset, encode: Callable[..., dict[str, Any]], unit: str,
         NoRowsLeft: If no row is left.
     """
     options = {name: deepcopy(one) if name == "tokenizer" else one for name, one in options.items()}
-    columns = rows.column_names
+    columns = [name for name in rows.column_names if name not in kept_as_is]
     encoded = rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
     if not len(encoded):
         raise NoRowsLeft(f"none of the {len(rows)} {unit} can be used: {lack}")
@@ -94,6 +102,8 @@ class Task(ABC):
     config_class: ClassVar[type[TrainingConfig]] = TrainingConfig
     auto_class: ClassVar[type]
     columns: ClassVar[tuple[str, ...]]
+    # The column of encoded rows whose tokens are written.
+    label_column: ClassVar[str] = "labels"
     # Whether rows can be encoded in chunks, independently of the others.
     can_stream: ClassVar[bool] = False
     train_tokenizer: ClassVar[Callable[..., PreTrainedTokenizerBase]] = staticmethod(train_tokenizer)
@@ -117,14 +127,15 @@ class Task(ABC):
         if dataset is None and training.mixture:
             dataset = load_mixture(training.corpora, data_dir or training.data_dir, training.seed, self._filter)
         elif dataset is None:
-            dataset = load_dataset(
-                cast(str, training.dataset),
-                name=training.dataset_name,
-                data_dir=data_dir or training.data_dir,
-                **training.dataset_kwargs,
-            )
+            dataset = self.load_corpus(data_dir, training.dataset_kwargs)
         limits = {"train": training.max_train_samples, "validation": training.max_eval_samples}
         return DatasetDict({split: self._select(dataset, split, limit) for split, limit in limits.items()})
+
+    def load_corpus(self, data_dir: str | Path | None, options: dict[str, Any]) -> DatasetDict:
+        """Load all splits of the recipe's corpus, by arguments of its builder."""
+        training = self.training
+        folder = data_dir or training.data_dir
+        return load_dataset(cast(str, training.dataset), name=training.dataset_name, data_dir=folder, **options)
 
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
         name = self.training.dataset
@@ -253,13 +264,18 @@ class Task(ABC):
     def texts(self, rows: Dataset) -> Iterable[str]:
         """The texts of a split, for a tokenizer to learn its words from."""
 
-    @abstractmethod
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
         """Tokenise all splits once, for all epochs; rows that cannot be used are dropped, with a warning.
 
         Raises:
             NoRowsLeft: If that are all of a split.
         """
+        splits = {split: self.encode_split(some, tokenizer) for split, some in rows.items()}
+        return TaskData(DatasetDict(splits), tokenizer)
+
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        """Tokenise a split, for `encode`; a task that needs all splits at once has an `encode` of its own."""
+        raise NotImplementedError
 
     def prepare_batch(self, batch: dict[str, Any], step: int, total_steps: int) -> dict[str, Any]:
         """Add to a batch, for `loss_sums`, what changes in the course of a training, such as the weight of a loss."""
@@ -268,9 +284,9 @@ class Task(ABC):
     def save_assets(self, data: TaskData, output_dir: Path) -> None:  # noqa: B027 (most tasks add nothing)
         """Write the files that the model needs besides weights and tokenizer to the run's folder."""
 
-    @abstractmethod
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         """Two lengths of every row, in tokens; rows alike in both share a batch."""
+        return token_counts(encoded, "input_ids"), token_counts(encoded, self.label_column)
 
     def make_batches(self, encoded: Dataset) -> LengthBatches | ShuffledDocuments:
         """What divides the train split into the batches of every epoch."""
@@ -286,9 +302,9 @@ class Task(ABC):
             return LengthBatches(*self.lengths(encoded), **limits)
         return DrawnBatches(draw, *self.lengths(encoded), **limits)
 
-    @abstractmethod
     def counts(self, encoded: Dataset) -> np.ndarray:
-        """The weight of every row: the loss is a mean over units, for instance target tokens."""
+        """The weight of every row: the loss is a mean over units, here the target's tokens."""
+        return token_counts(encoded, self.label_column)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The examples that some rows give in an epoch, counted from 0; None in validation."""
@@ -324,7 +340,6 @@ class Seq2SeqTask(Task):
     """Write a target from its source, by token cross-entropy, for any sequence-to-sequence model."""
 
     auto_class = AutoModelForSeq2SeqLM
-    label_column: ClassVar[str] = "labels"
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model, training = super().make_model(config, data), self.training
@@ -364,12 +379,6 @@ class Seq2SeqTask(Task):
         if samples >= model.config.vocab_size:
             raise InputError(f"`sampled_softmax` must be less than the {model.config.vocab_size} words, not {samples}")
         own.flat_loss = SampledCrossEntropy(self._label_counts(model, data), samples)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return token_counts(encoded, "input_ids"), token_counts(encoded, "labels")
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "labels")
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         return PairCollator(tokenizer.pad_token_id)

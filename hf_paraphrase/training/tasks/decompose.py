@@ -72,18 +72,15 @@ class DecomposeTask(ParaphraseTask):
         return super().make_model(config, data)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        splits = self._encode_splits(rows, tokenizer)
-        splits["train"] = self._add_labels(splits["train"], tokenizer)
-        return TaskData(splits, tokenizer)
+        data = super().encode(rows, tokenizer)
+        data.splits["train"] = self._add_labels(data.splits["train"], tokenizer)
+        return data
 
-    def _encode_splits(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         training = self.training
         lengths = training.max_source_length, training.max_target_length
         reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
-        levels = self.control_levels(tokenizer)
-        return DatasetDict(
-            {split: encode_pairs(pairs, reader, *lengths, levels=levels) for split, pairs in rows.items()}
-        )
+        return encode_pairs(rows, reader, *lengths, levels=self.control_levels(tokenizer))
 
     def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         labels = label_levels(
@@ -220,8 +217,10 @@ class AdaptTask(DecomposeTask):
     training: AdaptConfig
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        pairs = {split: texts.add_column("target", texts["source"]) for split, texts in rows.items()}
-        splits = self._encode_splits(DatasetDict(pairs), tokenizer)
+        splits = {
+            split: self.encode_split(texts.add_column("target", texts["source"]), tokenizer)
+            for split, texts in rows.items()
+        }
         # Counted together: a small split alone has no rare words.
         labelled = self._add_labels(concatenate_datasets([splits["train"], splits["validation"]]), tokenizer)
         has_phrase, first = self.counts(labelled) > 0, len(splits["train"])

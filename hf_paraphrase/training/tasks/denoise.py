@@ -6,14 +6,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from ...common.fields import option
 from ...errors import InputError
 from ..arguments import TrainingConfig
-from ..batching import token_counts
-from .base import Seq2SeqTask, TaskData, encode_rows
+from .base import Seq2SeqTask, encode_rows
 
 SPAN = 3.0  # the mean of the Poisson distribution of a masked span's words, as in BART
 
@@ -64,19 +63,9 @@ class DenoiseTask(Seq2SeqTask):
             raise InputError("`tokenizer`: `task: denoise` needs one that knows where words begin, a fast one")
         return tokenizer
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         options = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
-        splits = {
-            split: encode_rows(texts, _encode, "rows", "they have no words", **options)
-            for split, texts in rows.items()
-        }
-        return TaskData(DatasetDict(splits), tokenizer)
-
-    def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        return (self.counts(encoded),) * 2
-
-    def counts(self, encoded: Dataset) -> np.ndarray:
-        return token_counts(encoded, "input_ids")
+        return encode_rows(rows, _encode, "rows", "they have no words", **options)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The sentences with the noise of an epoch, which depends on seed, epoch and row alone."""

@@ -12,7 +12,6 @@ from datasets import Dataset, DatasetDict, Features, List, Value
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...common.fields import option
-from ...datasets import load_dataset
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
 from ...errors import InputError
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
@@ -71,12 +70,7 @@ class LanguageModelTask(Seq2SeqTask):
         training = self.training
         rows = super().load(data_dir, dataset)
         if training.general_dataset_kwargs is not None:
-            general = load_dataset(
-                cast(str, training.dataset),
-                name=training.dataset_name,
-                data_dir=data_dir or training.data_dir,
-                **training.general_dataset_kwargs,
-            )
+            general = self.load_corpus(data_dir, training.general_dataset_kwargs)
             rows["general"] = self._select(general, "validation", None)
         return rows
 
@@ -96,14 +90,10 @@ class LanguageModelTask(Seq2SeqTask):
         return chain.from_iterable(document["sentences"] for document in rows)
 
     def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        limits = {"train": self.training.max_train_samples}
+        training, own = self.training, cast(HierarchicalLmTokenizer, tokenizer)
+        limits = dict.fromkeys(rows, training.max_eval_samples) | {"train": training.max_train_samples}
         splits = {
-            split: encode_documents(
-                documents,
-                cast(HierarchicalLmTokenizer, tokenizer),
-                self.training.objective,
-                limits.get(split, self.training.max_eval_samples),
-            )
+            split: encode_documents(documents, own, training.objective, limits[split])
             for split, documents in rows.items()
         }
         return TaskData(DatasetDict(splits), tokenizer)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from ...tokenization.word_vectors import load_word_vectors
 from ..arguments import TrainingConfig
 from ..batching import Batch, Collator, PairCollator, token_counts
 from ..losses import Sums, Validation
-from .base import Task, TaskData
+from .base import Task, TaskData, encode_rows
 
 logger = logging.getLogger(__name__)
 
@@ -109,19 +108,14 @@ class MatchTask(Task):
         tokenizer.model_max_length = self.training.max_source_length + self.training.max_target_length
         return tokenizer
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
-        # A tokenizer remembers how it was last called. Handed a fresh copy, map finds its cached result again.
-        options = {
-            "tokenizer": copy.deepcopy(tokenizer),
-            "limits": (self.training.max_source_length, self.training.max_target_length),
-        }
-        encode = _encode_queries
-        if "query" not in rows["train"].column_names:
-            # The labels are taken as they are, and with them their names.
-            encode, rows = _encode_pairs, rows.rename_column("label", "labels")
-        columns = [name for name in rows["train"].column_names if name != "labels"]
-        splits = rows.map(encode, batched=True, remove_columns=columns, fn_kwargs=options, desc="Tokenising")
-        return TaskData(splits, tokenizer)
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        limits = (self.training.max_source_length, self.training.max_target_length)
+        options = {"tokenizer": tokenizer, "limits": limits}
+        if "query" in rows.column_names:
+            return encode_rows(rows, _encode_queries, "queries", "they have no words", **options)
+        # The labels are taken as they are, and with them their names.
+        rows = rows.rename_column("label", "labels")
+        return encode_rows(rows, _encode_pairs, "pairs", "they have no words", ("labels",), **options)
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         if names := _label_names(data.splits["train"]):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from accelerate.utils import gather_object
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from tokenizers import AddedToken
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -119,14 +119,10 @@ class ParaphraseTask(Seq2SeqTask):
         if levels := self.control_levels(data.tokenizer):
             levels.write_into(model.config)
 
-    def encode(self, rows: DatasetDict, tokenizer: PreTrainedTokenizerBase) -> TaskData:
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         training, levels = self.training, self.control_levels(tokenizer)
         lengths = (training.max_source_length, training.max_target_length)
-        splits = {
-            split: encode_pairs(pairs, tokenizer, *lengths, source_prefix=training.source_prefix, levels=levels)
-            for split, pairs in rows.items()
-        }
-        return TaskData(DatasetDict(splits), tokenizer)
+        return encode_pairs(rows, tokenizer, *lengths, source_prefix=training.source_prefix, levels=levels)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The rows, each behind its control token, but for those that the epoch's draw leaves plain."""

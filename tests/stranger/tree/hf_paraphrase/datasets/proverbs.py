@@ -17,21 +17,7 @@ class ProverbsConfig(SampledPairsConfig):
 
 
 class ProverbsBuilder(SampledPairsBuilder):
-    """Proverbs and what they mean: an example of a corpus of two columns.
-
-    Source: a file of your own.
-
-    Citation: none.
-
-    Licence: that of your file.
-
-    Layout: `data_dir` holds `proverbs.tsv`, plain or with `.gz`, `proverb⇥meaning` a line.
-
-    Columns: `source` and `target`; `test` has `source` and `references`, up to five.
-
-    Splits: a tenth of the proverbs is held out; of these come validation and test (1,000 each, of a smaller file all
-    in the same proportion), and train has the pairs of the others.
-    """
+    """Proverbs and what they mean: an example of a corpus of two columns."""
 
     corpus_name = "proverbs"
     BUILDER_CONFIGS = [ProverbsConfig(name="default", description="Proverbs and what they mean.")]
