@@ -26,7 +26,8 @@ from .scoring_rules import ScoringRules
 
 __all__ = ["BeamSearch", "FoundSentences", "beam_search", "is_covered"]
 
-# Finished texts leave the batch once they are this share of it, since the caches are copied each time.
+# Finished texts leave the batch once they are this share of it, since the caches are copied each time; where beams
+# share their source's part of them, at once.
 LEAVING_PART = 8
 # They stop a sentence by its length or its last token.
 OF_LAST_TOKEN = (EosTokenCriteria, MaxLengthCriteria)
@@ -151,6 +152,9 @@ class BeamSearch:
         ends = config._eos_token_tensor
         self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
         self.width = self.kept  # words of a beam, of which the next are chosen
+        self.copies = self.num_beams  # rows of a source
+        tensors = {name for name, value in model_kwargs.items() if isinstance(value, torch.Tensor)}
+        self.shares_sources = getattr(model, "shares_sources", False) and tensors <= {"attention_mask"}
         self.prompt, self.length = input_ids, input_ids.shape[1]
         looks_back = not all(type(criterion) in OF_LAST_TOKEN for criterion in criteria)
         self.may_leave = not (looks_back or self.rules.need_all_rows)
@@ -231,8 +235,10 @@ class BeamSearch:
         is_first, beams = self._steps_done() == 0, self.num_beams
         kwargs, tokens = self.kwargs, self.tokens
         if is_first:  # all beams of a text are still the same
-            rows = torch.arange(0, len(tokens), beams, device=tokens.device)
+            rows = torch.arange(0, len(tokens), self.copies, device=tokens.device)
             kwargs, tokens = select_rows(kwargs, rows), tokens[rows]
+            if self.shares_sources:
+                self.kwargs = kwargs
         inputs = self.model.prepare_inputs_for_generation(
             tokens,
             next_sequence_length=1 if kwargs.get("use_cache") and not is_first else None,
@@ -243,15 +249,16 @@ class BeamSearch:
         self.kwargs = self.model._update_model_kwargs_for_generation(outputs, self.kwargs, is_encoder_decoder=True)
         logits = outputs.logits[:, -1].to(self.prompt.device, torch.float32)
         if is_first:
-            rows = torch.arange(len(logits), device=logits.device).repeat_interleave(beams)
-            self._reorder_cache(rows, within_texts=False)
+            rows = torch.arange(len(logits), device=logits.device).repeat_interleave(self.copies)
+            self._reorder_cache(rows, None if self.shares_sources else rows)
             if not hasattr(self.model, "_reorder_cache"):
                 keep_by_time(self.kwargs.get("cache"))
             if self.rules.need_tokens:
                 logits = logits[rows]
-        found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
-        log_probs, words = (part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
-        return log_probs, words
+        log_probs, words = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
+        if len(log_probs) < len(self.texts) * beams:
+            log_probs, words = log_probs[rows], words[rows]
+        return log_probs.view(len(self.texts), beams, -1), words.view(len(self.texts), beams, -1)
 
     def _tokens_so_far(self) -> torch.Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
@@ -317,10 +324,13 @@ class BeamSearch:
             self.keep_texts(going_on)
         firsts = self.num_beams * (torch.arange(len(parents), device=parents.device) if going_on is None else going_on)
         rows = (firsts.unsqueeze(1) + parents).flatten()
+        sources = None
         if going_on is not None:
-            self.kwargs = select_rows(self.kwargs, rows)
+            texts = self.copies // self.num_beams  # of a source
+            sources = going_on[::texts] // texts if self.shares_sources else rows
+            self.kwargs = select_rows(self.kwargs, sources)
         if going_on is not None or not torch.equal(rows, torch.arange(len(rows), device=rows.device)):
-            self._reorder_cache(rows, within_texts=going_on is None)
+            self._reorder_cache(rows, sources)
             self.tokens = self.tokens[rows] if self.tokens_needed else self.tokens
         words = words.reshape(-1, 1)
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
@@ -343,7 +353,7 @@ class BeamSearch:
         is_settled = is_full if self.config.early_stopping is True else is_full & ~self.improvable.squeeze(1)
         settled = self.find_leaving(is_settled)
         count = int(settled.sum())
-        if not count or count * LEAVING_PART < len(settled):
+        if not count or (count * LEAVING_PART < len(settled) and not self.shares_sources):
             return None
         return (~settled).nonzero().squeeze(1)
 
@@ -351,15 +361,17 @@ class BeamSearch:
         """Which texts may leave, `(texts,)`, of those for which all is settled."""
         return is_settled
 
-    def _reorder_cache(self, rows: torch.Tensor, within_texts: bool) -> None:
-        """Select these rows of the cache; its source part is the same for all beams of a text."""
+    def _reorder_cache(self, rows: torch.Tensor, sources: torch.Tensor | None) -> None:
+        """Select these rows of the cache, and of its source part those of `sources`; None to leave that as it is."""
         cache = self.kwargs.get("cache")
         if cache is None:
             return
         if hasattr(self.model, "_reorder_cache"):
             self.kwargs["cache"] = self.model._reorder_cache(cache, rows)
-        elif within_texts and isinstance(cache, EncoderDecoderCache):
-            cache.self_attention_cache.reorder_cache(rows)
+        elif isinstance(cache, EncoderDecoderCache):
+            for part, places in ((cache.self_attention_cache, rows), (cache.cross_attention_cache, sources)):
+                if places is not None:
+                    part.reorder_cache(places)
         else:
             cache.reorder_cache(rows)
 

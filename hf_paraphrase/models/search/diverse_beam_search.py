@@ -219,6 +219,7 @@ class LeanGroupedSearch(BeamSearch):
     def __init__(self, search: GroupedSearch, *arguments: Any) -> None:
         super().__init__(search.model, *arguments)
         self.search, self.tokens_needed = search, True
+        self.copies = search.groups * self.num_beams
         self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
     def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
