@@ -151,7 +151,6 @@ class BeamSearch:
         texts, device = len(input_ids) // self.num_beams, input_ids.device
         ends = config._eos_token_tensor
         self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
-        self.width = self.kept  # words of a beam, of which the next are chosen
         self.copies = self.num_beams  # rows of a source
         tensors = {name for name, value in model_kwargs.items() if isinstance(value, torch.Tensor)}
         self.shares_sources = getattr(model, "shares_sources", False) and tensors <= {"attention_mask"}
@@ -189,10 +188,8 @@ class BeamSearch:
 
     def step(self) -> bool:
         """Generate one token, and return whether to continue."""
-        log_probs, listed = self._score_words()
-        scores, places = self.choose(log_probs + self.scores.unsqueeze(2), listed)
-        parents, words = places // listed.shape[2], listed.flatten(1).gather(1, places)
-        log_probs = self.log_probs.gather(1, parents) + log_probs.flatten(1).gather(1, places)
+        scores, log_probs, parents, words = self.choose(self._read_logits())
+        log_probs = self.log_probs.gather(1, parents) + log_probs
         stops = self._find_stops(parents, words)
         # In double precision, which has room for both numbers and log-probabilities.
         pointers = torch.stack((parents.double(), words.double(), log_probs), dim=2)
@@ -215,24 +212,28 @@ class BeamSearch:
         self._move_on(parents, words)
         return True
 
-    def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Choose the best continuations of each text.
 
         Args:
-            scores: Of the beams with one word more, `(texts, num_beams, words)`.
-            words: These.
+            logits: Of the beams' next words, `(texts * num_beams, vocab_size)`; at first, while all beams of a text
+                are the same, one row a text will do.
 
         Returns:
-            The scores of the chosen, and their places among all of the text, each `(texts, kept)`, best first.
+            The scores of the chosen, best first, the log-probabilities of their last words, the beams they continue,
+            and these words, each `(texts, kept)`.
         """
-        return scores.flatten(1).topk(self.kept)
+        before, size = self.scores[:, : len(logits) // len(self.texts)], logits.shape[1]
+        log_probs, places = self.rules.find_likeliest(logits, self._tokens_so_far(), before, self.kept)
+        parents = places // size
+        return before.gather(1, parents) + log_probs, log_probs, parents, places % size
 
     def _steps_done(self) -> int:
         return self.length - self.prompt.shape[1]
 
-    def _score_words(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and words to continue each beam with, `(texts, num_beams, words)`."""
-        is_first, beams = self._steps_done() == 0, self.num_beams
+    def _read_logits(self) -> torch.Tensor:
+        """Let the model read the last tokens; its logits are as in `choose`."""
+        is_first = self._steps_done() == 0
         kwargs, tokens = self.kwargs, self.tokens
         if is_first:  # all beams of a text are still the same
             rows = torch.arange(0, len(tokens), self.copies, device=tokens.device)
@@ -253,12 +254,9 @@ class BeamSearch:
             self._reorder_cache(rows, None if self.shares_sources else rows)
             if not hasattr(self.model, "_reorder_cache"):
                 keep_by_time(self.kwargs.get("cache"))
-            if self.rules.need_tokens:
+            if self.rules.processors or logits.shape[1] < self.kept:  # one row may have too few words
                 logits = logits[rows]
-        log_probs, words = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
-        if len(log_probs) < len(self.texts) * beams:
-            log_probs, words = log_probs[rows], words[rows]
-        return log_probs.view(len(self.texts), beams, -1), words.view(len(self.texts), beams, -1)
+        return logits
 
     def _tokens_so_far(self) -> torch.Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
