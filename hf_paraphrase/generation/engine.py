@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
 from ..models.layers.prepacked_weights import prepacked
+from ..models.layers.vocabulary import score_words
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.search.scoring_rules import log_normalizer
@@ -257,10 +258,15 @@ def token_log_probs(
         if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
             shift = cast(Any, model).prepare_decoder_input_ids_from_labels
             inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
-        logits = model(**inputs).logits.float()
-        chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-        chosen -= log_normalizer(logits.flatten(0, 1)).view(chosen.shape)
-        return [row[is_token].tolist() for row, is_token in zip(chosen, labels != -100, strict=True)]
+        is_token = labels != -100
+        if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
+            own = cast(Any, model)
+            states = own.model(**inputs, return_dict=True).last_hidden_state
+            logits = score_words(own.lm_head, states[is_token]).float()
+        else:
+            logits = model(**inputs).logits[is_token].float()
+        chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
+        return [part.tolist() for part in chosen.squeeze(1).split(is_token.sum(1).tolist())]
 
     with inference(model):
         for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, description):

@@ -6,6 +6,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..common.checks import whole_number
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
+from ..models.layers.prepacked_weights import prepacked
 from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
@@ -418,6 +420,11 @@ class Paraphraser:
         _warn_of_cut(call.cutter)
 
     def _paraphrase(self, texts: list[str], call: _Call) -> list[Paraphrases]:
+        # A model on a server has no weights here; others are packed once for the search and the judge.
+        with nullcontext() if self.model is None else prepacked(self.model):
+            return self._write_and_choose(texts, call)
+
+    def _write_and_choose(self, texts: list[str], call: _Call) -> list[Paraphrases]:
         """Write, sift, judge and choose for all texts together, so that batches hold texts of similar length."""
         choice, batch_size = call.choice, call.ask.batch_size
         texts = [drop_invisible(text) for text in texts]

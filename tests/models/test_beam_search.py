@@ -29,6 +29,8 @@ from hf_paraphrase.models.search.batch_writing import generate_with_scores
 from hf_paraphrase.models.search.beam_cache import BeamLayer
 from hf_paraphrase.models.search.beam_search import beam_search
 from hf_paraphrase.models.search.found_sentences import DEAD
+from hf_paraphrase.models.ssru_transformer.configuration_ssru_transformer import SsruTransformerConfig
+from hf_paraphrase.models.ssru_transformer.modeling_ssru_transformer import SsruTransformerForConditionalGeneration
 
 from .small_batches import pad
 from .test_diverse_decoding import tiny_marian
@@ -51,6 +53,18 @@ def tiny_t5() -> T5ForConditionalGeneration:
     return model.eval()
 
 
+def tiny_ssru() -> SsruTransformerForConditionalGeneration:
+    """A model that ends some texts before others."""
+    sizes = {"d_model": 16, "encoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
+    config = SsruTransformerConfig(vocab_size=VOCABULARY, **sizes, **heads, **SPECIAL_IDS)
+    model = SsruTransformerForConditionalGeneration(config)
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model.eval()
+
+
 MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "BART": tiny_bart,
     "Marian": tiny_marian,
@@ -58,6 +72,7 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
     "residual LSTM": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration),
     "autoencoder": lambda: tiny_model(HierarchicalAutoencoderConfig, HierarchicalAutoencoderForConditionalGeneration),
     "FSET": tiny_fset,
+    "SSRU": tiny_ssru,
     "DNPG": lambda: tiny_model(DnpgConfig, DnpgForConditionalGeneration),
 }
 

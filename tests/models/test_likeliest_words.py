@@ -32,15 +32,22 @@ def test_likeliest_words_equal_topk(seed: int, rows: int, words: int, count: int
 @pytest.mark.parametrize("forbidden", [None, [7, 290, 299]])
 @pytest.mark.parametrize("shift", [0.0, 55.0, -55.0, 85.0, -85.0, 1e4, -1e4])
 @pytest.mark.parametrize("count", [2, 100])
-def test_likeliest_log_probs_equal_those_of_log_softmax(count: int, shift: float, forbidden: list[int] | None) -> None:
-    logits = torch.randn(19, 300, generator=torch.Generator().manual_seed(0)) * 4 + shift
-    logits[3, 105:] = -torch.inf
-    logits[4] += 30
+@pytest.mark.parametrize("beams", [1, 5])
+def test_likeliest_log_probs_equal_those_of_log_softmax(
+    beams: int, count: int, shift: float, forbidden: list[int] | None
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4 * beams, 300, generator=generator) * 4 + shift
+    logits[2, 105:] = -torch.inf
+    logits[3] += 30
+    scores = torch.randn(4, beams, generator=generator) * 3
     expected = logits.log_softmax(-1)
     if forbidden is not None:
         forbidden = torch.tensor(forbidden)
         expected[:, forbidden] = -torch.inf
-    expected = expected.topk(count)
-    found, words = likeliest_log_probs(logits, count, forbidden)
-    torch.testing.assert_close(found, expected.values, rtol=1e-6, atol=1e-5 + 1e-7 * abs(shift))
-    assert torch.equal(words[found.isfinite()], expected.indices[found.isfinite()])
+    expected = expected.view(4, -1)
+    best = (expected + scores.repeat_interleave(300, dim=1)).topk(count)
+    found, places = likeliest_log_probs(logits, scores, count, forbidden)
+    close = {"rtol": 1e-6, "atol": 1e-5 + 1e-7 * abs(shift)}
+    torch.testing.assert_close(found, expected.gather(1, best.indices), **close)
+    assert torch.equal(places[found.isfinite()], best.indices[found.isfinite()])

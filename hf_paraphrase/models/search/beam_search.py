@@ -26,7 +26,8 @@ from .scoring_rules import ScoringRules
 
 __all__ = ["BeamSearch", "FoundSentences", "beam_search", "is_covered"]
 
-# Finished texts leave the batch once they are this share of it, since the caches are copied each time.
+# Finished texts leave the batch once they are this share of it, since the caches are copied each time; where beams
+# share their source's part of them, at once.
 LEAVING_PART = 8
 # They stop a sentence by its length or its last token.
 OF_LAST_TOKEN = (EosTokenCriteria, MaxLengthCriteria)
@@ -150,7 +151,9 @@ class BeamSearch:
         texts, device = len(input_ids) // self.num_beams, input_ids.device
         ends = config._eos_token_tensor
         self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
-        self.width = self.kept  # words of a beam, of which the next are chosen
+        self.copies = self.num_beams  # rows of a source
+        tensors = {name for name, value in model_kwargs.items() if isinstance(value, torch.Tensor)}
+        self.shares_sources = getattr(model, "shares_sources", False) and tensors <= {"attention_mask"}
         self.prompt, self.length = input_ids, input_ids.shape[1]
         looks_back = not all(type(criterion) in OF_LAST_TOKEN for criterion in criteria)
         self.may_leave = not (looks_back or self.rules.need_all_rows)
@@ -185,10 +188,8 @@ class BeamSearch:
 
     def step(self) -> bool:
         """Generate one token, and return whether to continue."""
-        log_probs, listed = self._score_words()
-        scores, places = self.choose(log_probs + self.scores.unsqueeze(2), listed)
-        parents, words = places // listed.shape[2], listed.flatten(1).gather(1, places)
-        log_probs = self.log_probs.gather(1, parents) + log_probs.flatten(1).gather(1, places)
+        scores, log_probs, parents, words = self.choose(self._read_logits())
+        log_probs = self.log_probs.gather(1, parents) + log_probs
         stops = self._find_stops(parents, words)
         # In double precision, which has room for both numbers and log-probabilities.
         pointers = torch.stack((parents.double(), words.double(), log_probs), dim=2)
@@ -211,28 +212,34 @@ class BeamSearch:
         self._move_on(parents, words)
         return True
 
-    def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Choose the best continuations of each text.
 
         Args:
-            scores: Of the beams with one word more, `(texts, num_beams, words)`.
-            words: These.
+            logits: Of the beams' next words, `(texts * num_beams, vocab_size)`; at first, while all beams of a text
+                are the same, one row a text will do.
 
         Returns:
-            The scores of the chosen, and their places among all of the text, each `(texts, kept)`, best first.
+            The scores of the chosen, best first, the log-probabilities of their last words, the beams they continue,
+            and these words, each `(texts, kept)`.
         """
-        return scores.flatten(1).topk(self.kept)
+        before, size = self.scores[:, : len(logits) // len(self.texts)], logits.shape[1]
+        log_probs, places = self.rules.find_likeliest(logits, self._tokens_so_far(), before, self.kept)
+        parents = places // size
+        return before.gather(1, parents) + log_probs, log_probs, parents, places % size
 
     def _steps_done(self) -> int:
         return self.length - self.prompt.shape[1]
 
-    def _score_words(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and words to continue each beam with, `(texts, num_beams, words)`."""
-        is_first, beams = self._steps_done() == 0, self.num_beams
+    def _read_logits(self) -> torch.Tensor:
+        """Let the model read the last tokens; its logits are as in `choose`."""
+        is_first = self._steps_done() == 0
         kwargs, tokens = self.kwargs, self.tokens
         if is_first:  # all beams of a text are still the same
-            rows = torch.arange(0, len(tokens), beams, device=tokens.device)
+            rows = torch.arange(0, len(tokens), self.copies, device=tokens.device)
             kwargs, tokens = select_rows(kwargs, rows), tokens[rows]
+            if self.shares_sources:
+                self.kwargs = kwargs
         inputs = self.model.prepare_inputs_for_generation(
             tokens,
             next_sequence_length=1 if kwargs.get("use_cache") and not is_first else None,
@@ -243,15 +250,13 @@ class BeamSearch:
         self.kwargs = self.model._update_model_kwargs_for_generation(outputs, self.kwargs, is_encoder_decoder=True)
         logits = outputs.logits[:, -1].to(self.prompt.device, torch.float32)
         if is_first:
-            rows = torch.arange(len(logits), device=logits.device).repeat_interleave(beams)
-            self._reorder_cache(rows, within_texts=False)
+            rows = torch.arange(len(logits), device=logits.device).repeat_interleave(self.copies)
+            self._reorder_cache(rows, None if self.shares_sources else rows)
             if not hasattr(self.model, "_reorder_cache"):
                 keep_by_time(self.kwargs.get("cache"))
-            if self.rules.need_tokens:
+            if self.rules.processors or logits.shape[1] < self.kept:  # one row may have too few words
                 logits = logits[rows]
-        found = self.rules.find_likeliest(logits, self._tokens_so_far(), self.width)
-        log_probs, words = (part.view(len(self.texts), -1, part.shape[1]).expand(-1, beams, -1) for part in found)
-        return log_probs, words
+        return logits
 
     def _tokens_so_far(self) -> torch.Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
@@ -317,10 +322,13 @@ class BeamSearch:
             self.keep_texts(going_on)
         firsts = self.num_beams * (torch.arange(len(parents), device=parents.device) if going_on is None else going_on)
         rows = (firsts.unsqueeze(1) + parents).flatten()
+        sources = None
         if going_on is not None:
-            self.kwargs = select_rows(self.kwargs, rows)
+            texts = self.copies // self.num_beams  # of a source
+            sources = going_on[::texts] // texts if self.shares_sources else rows
+            self.kwargs = select_rows(self.kwargs, sources)
         if going_on is not None or not torch.equal(rows, torch.arange(len(rows), device=rows.device)):
-            self._reorder_cache(rows, within_texts=going_on is None)
+            self._reorder_cache(rows, sources)
             self.tokens = self.tokens[rows] if self.tokens_needed else self.tokens
         words = words.reshape(-1, 1)
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
@@ -343,7 +351,7 @@ class BeamSearch:
         is_settled = is_full if self.config.early_stopping is True else is_full & ~self.improvable.squeeze(1)
         settled = self.find_leaving(is_settled)
         count = int(settled.sum())
-        if not count or count * LEAVING_PART < len(settled):
+        if not count or (count * LEAVING_PART < len(settled) and not self.shares_sources):
             return None
         return (~settled).nonzero().squeeze(1)
 
@@ -351,15 +359,17 @@ class BeamSearch:
         """Which texts may leave, `(texts,)`, of those for which all is settled."""
         return is_settled
 
-    def _reorder_cache(self, rows: torch.Tensor, within_texts: bool) -> None:
-        """Select these rows of the cache; its source part is the same for all beams of a text."""
+    def _reorder_cache(self, rows: torch.Tensor, sources: torch.Tensor | None) -> None:
+        """Select these rows of the cache, and of its source part those of `sources`; None to leave that as it is."""
         cache = self.kwargs.get("cache")
         if cache is None:
             return
         if hasattr(self.model, "_reorder_cache"):
             self.kwargs["cache"] = self.model._reorder_cache(cache, rows)
-        elif within_texts and isinstance(cache, EncoderDecoderCache):
-            cache.self_attention_cache.reorder_cache(rows)
+        elif isinstance(cache, EncoderDecoderCache):
+            for part, places in ((cache.self_attention_cache, rows), (cache.cross_attention_cache, sources)):
+                if places is not None:
+                    part.reorder_cache(places)
         else:
             cache.reorder_cache(rows)
 

@@ -219,14 +219,25 @@ class LeanGroupedSearch(BeamSearch):
     def __init__(self, search: GroupedSearch, *arguments: Any) -> None:
         super().__init__(search.model, *arguments)
         self.search, self.tokens_needed = search, True
+        self.copies = search.groups * self.num_beams
         self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
-    def choose(self, scores: torch.Tensor, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Choose the best continuations of each group, after the earlier groups' choices."""
-        written = self.tokens.view(*scores.shape[:2], -1)[:, :, self.prompt.shape[1] :]
-        scores, written, listed = (part.unflatten(0, (-1, self.search.groups)) for part in (scores, written, words))
+        none, width = logits.new_zeros(len(logits), 1), min(self.width, logits.shape[1])
+        found = self.rules.find_likeliest(logits, self._tokens_so_far(), none, width)
+        log_probs, listed = (
+            part.repeat_interleave(self.scores.numel() // len(part), dim=0).view(*self.scores.shape, width)
+            for part in found
+        )
+        written = self.tokens.view(*self.scores.shape, -1)[:, :, self.prompt.shape[1] :]
+        parts = (log_probs + self.scores.unsqueeze(2), written, listed)
+        scores, written, grouped = (part.unflatten(0, (-1, self.search.groups)) for part in parts)
         is_last = self.length + 1 >= self.config.max_length
-        return super().choose(self.search.charge(scores, written, is_last, listed).flatten(0, 1), words)
+        charged = self.search.charge(scores, written, is_last, grouped).flatten(0, 1)
+        best, places = charged.flatten(1).topk(self.kept)
+        log_probs, words = (part.flatten(1).gather(1, places) for part in (log_probs, listed))
+        return best, log_probs, places // width, words
 
     def find_leaving(self, is_settled: torch.Tensor) -> torch.Tensor:
         """A text leaves with all its groups."""

@@ -15,6 +15,7 @@ from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from ..layers.portable import can
+from ..layers.prepacked_weights import prepacked
 from ..text.encoded_inputs import find_control, has_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
@@ -202,7 +203,8 @@ class Text2TextGenerationPipeline(Pipeline):
         is_one = isinstance(inputs, str) or (isinstance(inputs, Sequence) and len(inputs) == 1)
         check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
         if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-            return flatten(self._paraphrase(list(inputs), request, run))
+            with prepacked(self.model):  # once for all batches
+                return flatten(self._paraphrase(list(inputs), request, run))
         asked_of_pairs = request.asked_of_pairs() or can(self.model.config, "reads_pairs")
         if request.num_candidates is None and not asked_of_pairs:
             return iter(()) if isinstance(inputs, KeyDataset) and not len(inputs) else run(inputs)

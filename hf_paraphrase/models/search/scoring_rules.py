@@ -31,28 +31,42 @@ LOG2_E = math.log2(math.e)
 
 
 def likeliest_log_probs(
-    logits: torch.Tensor, count: int, forbidden: torch.Tensor | None = None
+    logits: torch.Tensor, scores: torch.Tensor, count: int, forbidden: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Do what `logits.log_softmax(-1).topk(count)` does, in fewer passes over the words on a CPU.
+    """Find the words that continue the beams of a text best, in few passes over the words on a CPU.
 
-    Logits are `(rows, words)`, in single precision. Words that are `forbidden` are not found, though they have their
-    probability: their logits are overwritten.
+    Those are the greatest `count` sums of a beam's score and a word's log-probability.
+
+    Args:
+        logits: `(texts * beams, words)`, in single precision.
+        scores: `(texts, beams)`.
+        count: Words of a text.
+        forbidden: Words that are not found, though they have their probability: their logits are overwritten.
+
+    Returns:
+        The log-probabilities of the words, and their places among those of all beams, each `(texts, count)`.
     """
-    rows, words = logits.shape
-    if logits.device.type != "cpu":
-        blocks = maxima = None
-    else:
-        blocks = _cut_blocks(logits, count)
-        maxima = None if blocks is None else logits.new_empty(rows, blocks.shape[2])
+    texts, beams = scores.shape
+    words, blocks, maxima = logits.shape[1], _cut_blocks(logits, count, beams), None
+    if blocks is not None:
+        maxima = logits.new_empty(len(logits), blocks.shape[2])
     normalizer = log_normalizer(logits, blocks, maxima)
     if forbidden is not None:
         logits.index_fill_(1, forbidden, -torch.inf)
-        if blocks is not None and maxima is not None:
-            width = blocks.shape[2]
-            changed = (forbidden[forbidden < BLOCK * width] % width).unique()
-            maxima[:, changed] = blocks[:, :, changed].amax(1)
-    found, places = logits.topk(count) if maxima is None else _search_blocks(logits, maxima, count)
-    return found - normalizer, places
+    if blocks is None or maxima is None:
+        log_probs = (logits - normalizer).view(texts, -1)
+        best = (log_probs.view(texts, beams, -1) + scores.unsqueeze(2)).flatten(1).topk(count).indices
+        return log_probs.gather(1, best), best
+    if forbidden is not None:
+        width = blocks.shape[2]
+        changed = (forbidden[forbidden < BLOCK * width] % width).unique()
+        maxima[:, changed] = blocks[:, :, changed].amax(1)
+    maxima += scores.view(-1, 1) - normalizer
+    places = _best_blocks(maxima.view(texts, beams, -1), words, count)
+    of_beams = places // words
+    log_probs = logits.view(texts, -1).gather(1, places) - normalizer.view(texts, beams).gather(1, of_beams)
+    best = (log_probs + scores.gather(1, of_beams)).topk(count).indices
+    return log_probs.gather(1, best), places.gather(1, best)
 
 
 def log_normalizer(
@@ -83,27 +97,38 @@ def log_normalizer(
 
 def likeliest_words(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Do what `scores.topk(count)` does, but look only into the blocks of words with the greatest maxima."""
-    blocks = None if scores.device.type != "cpu" else _cut_blocks(scores, count)
-    return scores.topk(count) if blocks is None else _search_blocks(scores, blocks.amax(1), count)
+    blocks = _cut_blocks(scores, count)
+    if blocks is None:
+        return scores.topk(count)
+    places = _best_blocks(blocks.amax(1).unsqueeze(1), scores.shape[1], count)
+    found, order = scores.gather(1, places).topk(count)
+    return found, places.gather(1, order)
 
 
-def _cut_blocks(scores: torch.Tensor, count: int) -> torch.Tensor | None:
-    """The scores as `(rows, BLOCK, blocks)`, without those left over; None for too few words.
+def _cut_blocks(scores: torch.Tensor, count: int, beams: int = 1) -> torch.Tensor | None:
+    """The scores on a CPU as `(rows, BLOCK, blocks)`, without those left over; None for too few words.
 
     A block is a column, so that the maxima of many are taken at once.
     """
     width = scores.shape[1] // BLOCK
-    return None if width < BLOCKS_A_WORD * count else scores[:, : BLOCK * width].unflatten(1, (BLOCK, width))
+    is_worth_it = scores.device.type == "cpu" and beams * width >= BLOCKS_A_WORD * count
+    return scores[:, : BLOCK * width].unflatten(1, (BLOCK, width)) if is_worth_it else None
 
 
-def _search_blocks(scores: torch.Tensor, maxima: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Find the greatest scores, given the maxima `(rows, blocks)`."""
-    (rows, words), width = scores.shape, maxima.shape[1]
-    places = (maxima.topk(count, sorted=False).indices.unsqueeze(2) + width * torch.arange(BLOCK)).flatten(1)
-    if words > BLOCK * width:
-        places = torch.cat((places, torch.arange(BLOCK * width, words).expand(rows, -1)), dim=1)
-    found, order = scores.gather(1, places).topk(count)
-    return found, places.gather(1, order)
+def _best_blocks(maxima: torch.Tensor, words: int, count: int) -> torch.Tensor:
+    """Places, among the words of all beams of a text, of those in the best blocks and in none, `(texts, places)`.
+
+    Args:
+        maxima: Of the blocks, `(texts, beams, blocks)`.
+        words: Of a beam.
+        count: Blocks of a text.
+    """
+    texts, beams, width = maxima.shape
+    best = maxima.flatten(1).topk(count, sorted=False).indices
+    firsts = best // width * words + best % width
+    places = (firsts.unsqueeze(2) + width * torch.arange(BLOCK)).flatten(1)
+    others = (words * torch.arange(beams).unsqueeze(1) + torch.arange(BLOCK * width, words)).flatten()
+    return torch.cat((places, others.expand(texts, -1)), dim=1)
 
 
 # They forbid some words, or all but one, and look at nothing but the length.
@@ -142,22 +167,32 @@ class ScoringRules:
         self.need_all_rows = not kinds <= set(OF_LENGTH + OF_ROW)
 
     def find_likeliest(
-        self, logits: torch.Tensor, tokens: torch.Tensor, count: int
+        self, logits: torch.Tensor, tokens: torch.Tensor, scores: torch.Tensor, count: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Find the greatest processed log-probabilities and their words, `(rows, count)`, the likeliest first.
+        """Find the words that continue the beams of a text best, by the processed log-probabilities.
 
-        Logits, `(rows, vocab_size)` in single precision, may be overwritten. Without `need_tokens`, only the length of
-        the tokens so far, `(rows, length)`, counts.
+        Args:
+            logits: `(texts * beams, vocab_size)` in single precision, which may be overwritten.
+            tokens: Those so far, `(texts * beams, length)`; only their length counts without `need_tokens`.
+            scores: Of the beams, `(texts, beams)`.
+            count: Words of a text.
+
+        Returns:
+            As `likeliest_log_probs`.
         """
-        count = min(count, logits.shape[1])
+        forbidden = None
         if self.need_tokens:
-            return likeliest_words(self.processors(tokens, logits.log_softmax(-1)), count)
-        if not self.processors:
-            return likeliest_log_probs(logits, count)
-        # 1 is not a log-probability, so that it stays where nothing is forbidden and nothing forced.
-        row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
-        is_free = row == 1
-        if not is_free.any():
-            log_probs, words = row.topk(count)
-            return log_probs.expand(len(logits), -1), words.expand(len(logits), -1)
-        return likeliest_log_probs(logits, count, (~is_free[0]).nonzero().squeeze(1))
+            return self._choose(self.processors(tokens, logits.log_softmax(-1)), scores, count)
+        if self.processors:
+            # 1 is not a log-probability, so that it stays where nothing is forbidden and nothing forced.
+            row = self.processors(tokens[:1], logits.new_ones(1, logits.shape[1]))
+            is_free = row == 1
+            if not is_free.any():
+                return self._choose(row.expand(len(logits), -1), scores, count)
+            forbidden = (~is_free[0]).nonzero().squeeze(1)
+        return likeliest_log_probs(logits, scores, count, forbidden)
+
+    def _choose(self, log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        log_probs = log_probs.reshape(*scores.shape, -1)
+        _, places = likeliest_words((log_probs + scores.unsqueeze(2)).flatten(1), count)
+        return log_probs.flatten(1).gather(1, places), places

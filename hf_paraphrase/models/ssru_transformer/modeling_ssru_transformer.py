@@ -113,11 +113,40 @@ def recur(state: torch.Tensor, forget: torch.Tensor, added: torch.Tensor) -> tor
 
 
 class SsruDecoderLayer(MarianDecoderLayer):
-    """Marian's decoder layer with an SSRU for self-attention; its mask says which positions are real."""
+    """Marian's decoder layer with an SSRU for self-attention."""
 
     def __init__(self, config: SsruTransformerConfig, layer_idx: int):
         super().__init__(config, layer_idx)
         self.self_attn = Ssru(config.d_model, layer_idx)
+
+    def forward(
+        self,
+        states: torch.Tensor,
+        real: torch.Tensor | None,
+        memory: torch.Tensor,
+        memory_mask: torch.Tensor | None,
+        cache: EncoderDecoderCache | None,
+    ) -> torch.Tensor:
+        """Read targets, of which several that follow each other may have one source, such as the beams of a text.
+
+        Args:
+            states: `(targets, length, d_model)`.
+            real: `(targets, length, 1)`, false at padding.
+            memory: `(sources, source_length, d_model)`.
+            memory_mask: Added to the scores, `(sources, 1, 1, source_length)`.
+            cache: Holds the states of all targets, and the keys and values of all sources.
+        """
+        outputs, _ = self.self_attn(states, real, cache)
+        states = self.self_attn_layer_norm(states + self.drop(outputs, self.dropout))
+        by_source = states.view(memory.shape[0], -1, states.shape[2])
+        outputs, _ = self.encoder_attn(by_source, memory, attention_mask=memory_mask, cache=cache)
+        states = self.encoder_attn_layer_norm(states + self.drop(outputs.view_as(states), self.dropout))
+        inner = self.drop(self.activation_fn(self.fc1(states)), self.activation_dropout)
+        return self.final_layer_norm(states + self.drop(self.fc2(inner), self.dropout))
+
+    def drop(self, states: torch.Tensor, share: float) -> torch.Tensor:
+        """Apply dropout while training."""
+        return nn.functional.dropout(states, share, self.training)
 
 
 class SsruTransformerPreTrainedModel(WritingPreTrainedModel):
@@ -200,9 +229,7 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         real = None if attention_mask is None else attention_mask[:, past:, None].bool()
         source_mask = additive_mask(encoder_attention_mask, states.dtype)
         for layer in self.layers:
-            states = layer(
-                states, real, encoder_outputs.last_hidden_state, encoder_attention_mask=source_mask, cache=cache
-            )
+            states = layer(states, real, encoder_outputs.last_hidden_state, source_mask, cache)
         return BaseModelOutputWithPastAndCrossAttentions(states, cache=cache if use_cache else None)
 
 
@@ -224,6 +251,8 @@ class SsruTransformerForConditionalGeneration(LanguageModelHeadMixin, SsruTransf
     """The encoder-decoder with a softmax over the vocabulary, for training and `generate()`."""
 
     _tied_weights_keys = {"lm_head.weight": "model.encoder.embed_tokens.weight"}
+    # Whether several targets may have one source: see `SsruDecoderLayer`.
+    shares_sources = True
     forward = scored(SsruTransformerModel.forward)
 
     def __init__(self, config: SsruTransformerConfig):
