@@ -11,6 +11,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
+from .products import add_product, multiply
 
 __all__ = ["coupled_lstm"]
 
@@ -141,14 +142,17 @@ def scan_diagonals(
     all_h = lanes[0].backward_weight.new_empty(end, len(lanes) * width)
     all_c = [all_h.new_empty(end, width) for _ in lanes]
     saved += all_c
+    outputs = all_h.chunk(len(lanes), 1)
     for t, diagonal in enumerate(part.diagonals):
-        outputs = all_h[diagonal.rows].chunk(len(lanes), 1)
         for memory in (all_h, *all_c):
-            memory[diagonal.border] = 0
+            memory[diagonal.border].zero_()
         for lane, sources, memory, output in zip(lanes, inputs, all_c, outputs, strict=True):
             gates = lane.read_inputs(sources, t)
             states = beside(lane.neighbors_in(all_h, diagonal) + [rows[diagonal.rows] for rows in features])
-            squashed = lane.step(gates, states, lane.neighbors_in(memory, diagonal), memory[diagonal.rows], output)
+            if states is not None:  # Where nothing comes before, only features.
+                gates = add_product(gates, states, lane.forward_weight[:, -states.shape[1] :])
+            h, c, c_before = output[diagonal.rows], memory[diagonal.rows], lane.neighbors_in(memory, diagonal)
+            squashed = lane.step(gates, c_before, c, h)
             saved += gates, states, squashed
     return part.sum_directions(all_h)
 
@@ -170,12 +174,13 @@ def scan_backward(
     all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
     all_grad_h = grad.index_select(0, part.places)
     all_grad_c: list[torch.Tensor | None] = [None] * len(lanes)
+    grad_outputs = all_grad_h.chunk(len(lanes), 1)
     for t, diagonal in reversed(list(enumerate(part.diagonals))):
-        grad_outputs = all_grad_h[diagonal.rows].chunk(len(lanes), 1)
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
             gates, states, squashed = saved[3 * (t * len(lanes) + number) :][:3]
             c_before = lane.neighbors_in(all_c[number], diagonal)
-            grad_gates, grad_c = lane.step_backward(grad_output, all_grad_c[number], gates, squashed, c_before)
+            grad_h, grad_c = grad_output[diagonal.rows], all_grad_c[number]
+            grad_gates, grad_c = lane.step_backward(grad_h, grad_c, gates, squashed, c_before)
             for layout, total in totals[number]:
                 layout.add(total, t, grad_gates)
             if t:
@@ -189,11 +194,7 @@ def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
     """Concatenate neighbors and features, if any; a single one is not copied."""
     if len(parts) < 2:
         return parts[0] if parts else None
-    widths = [part.shape[1] for part in parts]
-    states = parts[0].new_empty(len(parts[0]), sum(widths))
-    for place, part in zip(states.split(widths, 1), parts, strict=True):
-        place.copy_(part)
-    return states
+    return torch.cat(parts, dim=1)
 
 
 class Lane:
@@ -212,10 +213,9 @@ class Lane:
         self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
-        forward_weight, self.backward_weight = weight.clone(), weight.clone()
-        self.to_sigmoid(forward_weight.t())
-        self.complete(self.backward_weight.t())
-        self.forward_weight = forward_weight.t()
+        self.forward_weight, self.backward_weight = weight.clone(), weight.t().contiguous()
+        self.to_sigmoid(self.forward_weight.t())
+        self.complete(self.backward_weight)
 
     def to_sigmoid(self, inputs: torch.Tensor) -> torch.Tensor:
         """Turn inputs of gates, `(…, gates * hidden_size)`, into those of σ, in place."""
@@ -241,10 +241,8 @@ class Lane:
         """See the neighbors of an anti-diagonal's cells among all cells: a `(rows, width)` each, or none at all."""
         return [cells[diagonal.neighbors[step_x]] for step_x, _ in self.neighbors if diagonal.neighbors]
 
-    def step(self, gates, states, c_before, c, h) -> torch.Tensor:
-        """Turn the inputs `gates` into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
-        if states is not None:  # Where nothing comes before, only features.
-            gates.addmm_(states, self.forward_weight[-states.shape[1] :])
+    def step(self, gates, c_before, c, h) -> torch.Tensor:
+        """Turn the inputs of σ, `gates`, into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
         torch.addcmul(entry, entry, candidate, value=-2, out=c)
@@ -297,8 +295,8 @@ class Lane:
     ) -> None:
         """Add what gates say of the parts of `states`, as `beside` got them, and of the weights."""
         columns = slice(-states.shape[1], None)
-        grad_weight[:, columns].addmm_(grad_gates.t(), states)
-        grad_states = grad_gates @ self.backward_weight[:, columns]
+        grad_weight[:, columns].t().add_(multiply(states.t(), grad_gates.t()))
+        grad_states = multiply(grad_gates, self.backward_weight[columns])
         # One neighbor after the other: a cell may be a neighbor of two.
         widths = [source.shape[1] for source in grad_sources]
         for grad, source in zip(grad_states.split(widths, 1), grad_sources, strict=True):
