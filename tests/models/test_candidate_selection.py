@@ -3,8 +3,10 @@ from __future__ import annotations
 import random
 
 import pytest
+import torch
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
+from hf_paraphrase import Text2TextGenerationPipeline
 from hf_paraphrase.models.text.candidate_selection import (
     jaccard_similarity,
     select_by_difference,
@@ -14,6 +16,7 @@ from hf_paraphrase.models.text.candidate_selection import (
     token_set,
     tokens,
 )
+from tests.models.tiny import tiny_t5, word_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -103,3 +106,20 @@ def test_agreement_is_the_mean_bleu_of_all_pairs():
 @pytest.mark.parametrize(("texts", "expected"), [(["", ""], 0), (["", "a", "a"], 1), (["a"], 0), (["?", "", ""], 1)])
 def test_agreement_of_hardly_any_text(texts, expected):
     assert select_by_mbr([texts]) == [expected]
+
+
+def test_a_choice_of_the_config_holds_where_one_text_is_asked_for():
+    choice = {"num_candidates": 4, "select": lambda texts, groups: [2] * len(texts)}
+    models = tiny_t5(task_specific_params={"text2text-generation": choice}), tiny_t5()
+    options = {"tokenizer": word_tokenizer(), "device": "cpu"}
+    pipe, plain = (Text2TextGenerationPipeline(model=model, **options) for model in models)
+    assert (
+        pipe("a dog sat on the mat", max_new_tokens=6)
+        == plain("a dog sat on the mat", num_return_sequences=4, max_new_tokens=6)[2:3]
+    )
+    for asked in ({"num_return_sequences": 1}, {"num_beams": 1}, {"return_tensors": True}, {"do_sample": True}):
+        drawn = []
+        for one in (pipe, plain):
+            torch.manual_seed(1)
+            drawn.append(repr(one("a dog sat on the mat", **asked, max_new_tokens=6)))
+        assert drawn[0] == drawn[1]

@@ -270,18 +270,6 @@ def test_task_specific_params_of_the_config(monkeypatch):
     assert [(call["num_beams"], call["max_length"]) for call in calls] == [(2, 4), (1, 4)]
 
 
-def test_a_choice_of_the_config_holds_where_one_text_is_asked_for():
-    choice = {"num_candidates": 4, "select": lambda texts, groups: [2] * len(texts)}
-    pipe, plain = text2text(tiny_t5(task_specific_params={TASK: choice})), text2text(tiny_t5())
-    assert pipe(TEXTS[1], **SHORT) == plain(TEXTS[1], num_return_sequences=4, **SHORT)[2:3]
-    for asked in ({"num_return_sequences": 1}, {"num_beams": 1}, {"return_tensors": True}, {"do_sample": True}):
-        drawn = []
-        for one in (pipe, plain):
-            torch.manual_seed(1)
-            drawn.append(repr(one(TEXTS[1], **asked, **SHORT)))
-        assert drawn[0] == drawn[1]
-
-
 @pytest.mark.parametrize(
     ("decoding", "function", "options"),
     [
