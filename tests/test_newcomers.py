@@ -89,7 +89,8 @@ def test_a_student_who_trains_on_own_pairs(folder: Path, capsys: pytest.CaptureF
 def test_a_researcher_who_reproduces_a_table(
     folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(compare.TABLES, "tiny", make_table())
+    monkeypatch.setattr(compare, "TABLES", ("tiny",))
+    monkeypatch.setattr(compare, "load_table", lambda name: make_table())
     assert run("reproduce", "tiny", "--seeds", 1, "--output-dir", "runs/tiny") == 0
     printed = capsys.readouterr()
     assert "claimed: with attention > without in bleu_4" in printed.out

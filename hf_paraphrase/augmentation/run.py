@@ -161,7 +161,9 @@ def _do_missing(
     forget_lost_shards(folder, state, shards)
     pipeline = [
         RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(asked.model, trust_remote_code=trust_remote_code, **asked.loading, n=asked.n, **asked.options),
+        ParaphraseStep(
+            asked.model, {"trust_remote_code": trust_remote_code, **asked.loading}, n=asked.n, **asked.options
+        ),
         ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
     ]
     runner = make(pipeline, tasks)

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -66,10 +66,7 @@ class ParaphraseStep(PipelineStep):
 
     Args:
         model: A checkpoint folder or Hub repository; or, in a process that runs all tasks itself, a paraphraser.
-        backend: Runs the model instead of `generate()`, such as "ctranslate2".
-        trust_remote_code: Run the code in the named checkpoints.
-        prompt: YAML file with the prompt of a language model.
-        dtype: Precision of the model, as in `Paraphraser.from_pretrained`.
+        loading: Arguments of `Paraphraser.from_pretrained`, such as `trust_remote_code`.
         options: Arguments of a `Paraphraser`'s call: `n`, `batch_size`, `min_adequacy` and so on.
     """
 
@@ -77,17 +74,10 @@ class ParaphraseStep(PipelineStep):
     type = "PARAPHRASER"
 
     def __init__(
-        self,
-        model: str | os.PathLike | Paraphraser,
-        backend: str | None = None,
-        trust_remote_code: bool = False,
-        prompt: str | None = None,
-        dtype: str | None = None,
-        **options: Any,
+        self, model: str | os.PathLike | Paraphraser, loading: Mapping[str, Any] | None = None, **options: Any
     ):
         super().__init__()
-        self.model, self.options = model, options
-        self.loading = {"backend": backend, "trust_remote_code": trust_remote_code, "prompt": prompt, "dtype": dtype}
+        self.model, self.loading, self.options = model, dict(loading or {}), options
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Yield the documents, in order."""
@@ -153,7 +143,7 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
 
 
 @cache
-def load_once(model: str, trust_remote_code: bool, **loading: Any) -> Paraphraser:
+def load_once(model: str, trust_remote_code: bool = False, **loading: Any) -> Paraphraser:
     """Load a paraphraser, once in a process."""
     return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
 

@@ -20,7 +20,7 @@ from ..common.fields import check_known
 from ..common.files import read_json_object, whole_file, write_json, write_text
 from ..datasets import load_dataset
 from ..errors import InputError
-from ..evaluation.choices import ScoredRows, choose_first, search_first
+from ..evaluation.choices import METRICS, ScoredRows, choose_first, search_first
 from ..evaluation.paraphrases import COPIED
 from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_commit, format_table
 from ..evaluation.scoring import Scoring
@@ -61,7 +61,6 @@ SETTINGS = Settings(
 VALIDATION_GROUPS = 200  # of each file
 FIRST_BEAM, CHOSEN = "first beam", "Paraphraser"
 NUM_BEAMS, BATCH_SIZE = 4, 16
-METRICS = ("bleu", "ibleu", "pinc")
 
 Answer = Callable[[list[str]], list[str | None]]
 # Of a system the answers to the first test texts of each kind, by way, and what it took; as JSON has it.
