@@ -19,7 +19,7 @@ from .runner import run
 
 def test_a_split_that_is_not_there(checkpoint: Path, capsys: pytest.CaptureFixture) -> None:
     assert run("evaluate", checkpoint, "--dataset", "synthetic_questions", "--split", "tset") == 2
-    assert "no split" in capsys.readouterr().err
+    assert "unknown split `tset`" in capsys.readouterr().err
 
 
 def test_evaluate(
