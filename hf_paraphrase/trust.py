@@ -17,7 +17,7 @@ from .errors import InputError
 
 __all__ = ["check_checkpoint", "check_files", "check_nested_code", "close_question", "refuse_to_ask", "trusting"]
 
-# Arguments of `from_pretrained` that say which files are meant.
+# Arguments of `from_pretrained` that say which files are meant, of the model and of its configuration.
 WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")
 TRUST_HINT = "--trust-remote-code (in Python `trust_remote_code=True`)"
 # Fields that transformers notes for itself: it replaces them by the place that it loads from.
