@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
+from .common.files import whole_file
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -59,9 +61,8 @@ def new_figure(
 
 def save_figure(figure: Figure, path: str | os.PathLike) -> None:
     """Write a figure as PNG, whole or not at all."""
-    temporary = Path(path).with_name(f".{Path(path).name}.part")
-    cast("FigureCanvasAgg", figure.canvas).print_png(temporary)
-    os.replace(temporary, path)
+    with whole_file(Path(path)) as temporary:
+        cast("FigureCanvasAgg", figure.canvas).print_png(temporary)
 
 
 def wrap(text: str, width: int, lines: int = 2) -> str:

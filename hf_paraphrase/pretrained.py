@@ -33,13 +33,11 @@ from .common.hub_access import use_cache_without_network
 from .errors import InputError
 from .released import find_checkpoint
 from .tokenizer_growth import check_growth
-from .trust import TRUST_HINT, check_checkpoint, check_nested_code, trusting
+from .trust import TRUST_HINT, WHERE, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
 
 # The files whose JSON transformers reads; all of them hold one object.
 JSON_FILES = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
-# Arguments of `from_pretrained` that locate a checkpoint, and so apply to its configuration too.
-PLACE = ("revision", "token", "cache_dir", "local_files_only", "subfolder")
 
 
 def load_model(
@@ -65,7 +63,7 @@ def load_model(
     """
     path = find_checkpoint(path)
     source = os.fspath(path)
-    place = {name: kwargs[name] for name in PLACE if name in kwargs}
+    place = {name: kwargs[name] for name in WHERE if name in kwargs}
     with _trusting(path, trust_remote_code, place), _naming_damage(path):
         shapes: Mapping[str, tuple[int, ...]] = {} if trust_remote_code else _plan(auto_class, path, kwargs)
         with muted_report():
@@ -101,7 +99,7 @@ def _plan(auto_class: type[Any], path: str | os.PathLike, kwargs: Mapping[str, A
     """The shapes of the model's tensors, before any is made; refused where they are too large."""
     config = kwargs.get("config")
     if config is None:
-        place = {name: kwargs[name] for name in (*PLACE, "gguf_file") if name in kwargs}
+        place = {name: kwargs[name] for name in (*WHERE, "gguf_file") if name in kwargs}
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **place)
     shapes = _shapes_of(auto_class, config)
     check_plan(shapes, os.fspath(path), Path(path) if Path(path).is_dir() else None)

@@ -15,7 +15,7 @@ from typing import Any
 from .common.files import check_links, read_json_object
 from .errors import InputError
 
-# Arguments of `from_pretrained` that say which files are meant.
+# Arguments of `from_pretrained` that say which files are meant, of the model and of its configuration.
 WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")
 TRUST_HINT = "--trust-remote-code (in Python `trust_remote_code=True`)"
 # Fields that transformers notes for itself: it replaces them by the place that it loads from.

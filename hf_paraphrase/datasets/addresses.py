@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,39 +27,20 @@ class ReleasedFile:
 
 
 @dataclass(frozen=True)
-class HubCopy:
-    """A copy of a corpus's rows on the Hub, for `load_dataset` to read where the release is out of reach."""
-
-    path: str  # the dataset repository
-    name: str  # its configuration
-    revision: str  # the commit that was looked at
-    columns: dict[str, str]  # column names here and in the published dataset
-
-    def call(self) -> str:
-        return f"load_dataset({self.path!r}, {self.name!r}, revision={self.revision!r}, columns={self.columns!r})"
-
-
-@dataclass(frozen=True)
 class Release:
     """How a corpus is given out."""
 
     licence: str  # named before anything is downloaded
     files: tuple[ReleasedFile, ...] = ()  # what to download; nothing where a person has to ask
     on_request: str | None = None  # whom to ask, where there is no open address
-    copy: HubCopy | None = None  # a second source
-
-
-def _read_release(licence: str, files: Iterable[dict] = (), copy: dict | None = None, **others: str) -> Release:
-    return Release(
-        licence,
-        tuple(ReleasedFile(**file) for file in files),
-        copy=None if copy is None else HubCopy(**copy),
-        **others,
-    )
+    copy: str | None = None  # what reads a copy of the rows on the Hub, where the release is out of reach
 
 
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-RELEASES: dict[str, Release] = {corpus: _read_release(**release) for corpus, release in TABLE.items()}
+RELEASES = {
+    corpus: Release(files=tuple(ReleasedFile(**file) for file in release.pop("files", ())), **release)
+    for corpus, release in TABLE.items()
+}
 
 
 def locate(corpus: str, file: ReleasedFile) -> str:

@@ -114,7 +114,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         try:
             return download_release(self.corpus_name, release, self.files, self._cache_downloaded_dir)
         except InputError as error:
-            copy = f". A copy of the rows on the Hub: {release.copy.call()}" if release.copy else ""
+            copy = f". A copy of the rows on the Hub: {release.copy}" if release.copy else ""
             raise InputError(f"{error}. {message}{copy}") from error
 
     @property
@@ -147,11 +147,10 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
                 return self.data_dir / name
         raise FileNotFoundError(f"{self.data_dir / names[0]} is missing ({self._there()} there); {self.layout()}")
 
-    def reader(self, max_bad_fraction: float | None = None, unit: str = "lines") -> CorpusReader:
+    def reader(self, unit: str = "lines") -> CorpusReader:
         """A reader for text files, to use as a context over all that are read for one split or for all; `unit` is what
-        is counted, `max_bad_fraction` in place of the one asked for."""
-        share = self.config.max_bad_fraction if max_bad_fraction is None else max_bad_fraction
-        return CorpusReader(share, self.layout(), unit)
+        is counted."""
+        return CorpusReader(self.config.max_bad_fraction, self.layout(), unit)
 
     @classmethod
     def paths(cls, data_dir: Path) -> list[Path]:

@@ -95,7 +95,7 @@ def _download(name: str) -> list[str]:
     if release.on_request:
         return [f"It cannot be downloaded: {release.on_request}.\n"]
     urls = ", ".join(f"<{file.url}>" for file in release.files)
-    copy = f" A copy of the rows on the Hub: `{release.copy.call()}`." if release.copy else ""
+    copy = f" A copy of the rows on the Hub: `{release.copy}`." if release.copy else ""
     return [f"Without `data_dir` it is downloaded from {urls}.{copy}\n"]
 
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,7 @@ class DocumentBuilder(CorpusBuilder):
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float = 1.0
     ) -> Iterator[tuple[float, str]]:
         # Not used as a context: the first pass has judged and reported the damaged lines.
-        reader = self.reader(max_bad_fraction=1.0)
+        reader = replace(self.reader(), max_bad_fraction=1.0)
         for path in paths:
             for text in self.texts(reader, path):
                 point = self._point(text)

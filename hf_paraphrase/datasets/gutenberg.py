@@ -92,7 +92,7 @@ class GutenbergBuilder(RunningTextBuilder):
                 try:
                     book = read_book(path)
                 except InputError as error:
-                    reader.reject(path, 1, str(error))
+                    reader.reject(path, reader.lines_read, str(error))
                     continue
                 reader.nul_characters += book.nul_characters
                 authors.add(book.author)

@@ -148,7 +148,7 @@ def test_options_of_one_corpus_do_not_fit_a_mixture(
     assert run(*command, "--dataset-kwargs", "seed=1") == 2
     assert "this recipe has a mixture: name one with --dataset" in capsys.readouterr().err
     assert run(*command[:-1], "[{dataset: mscoco, part: 1}]") == 2
-    assert "`mixture`, entry 1: an entry: unknown field `part`" in capsys.readouterr().err
+    assert "`mixture`, entry 1: unknown field `part`" in capsys.readouterr().err
     assert not trained
 
 

@@ -262,7 +262,7 @@ def test_several_processes_and_streaming_give_the_same_rows(corpus):
 def test_damaged_books_are_counted_and_shown(corpus, caplog):
     (corpus / "notes.txt").write_text("Only notes.", encoding="utf-8")
     with pytest.raises(
-        InputError, match="1 of 23 books are bad.*notes.txt, line 1, begins with no header.*gutenberg.org"
+        InputError, match="1 of 23 books are bad.*notes.txt, book .*, begins with no header.*gutenberg.org"
     ):
         load(corpus)
     with caplog.at_level(logging.WARNING):

@@ -37,7 +37,7 @@ class AutoencodeTask(Seq2SeqTask):
         return rows["sentences"]
 
     def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
-        options = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
+        options: dict[str, Any] = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
         return encode_rows(rows, _encode, "documents", "they have no words", **options)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ class MatchTask(Task):
 
     def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         limits = (self.training.max_source_length, self.training.max_target_length)
-        options = {"tokenizer": tokenizer, "limits": limits}
+        options: dict[str, Any] = {"tokenizer": tokenizer, "limits": limits}
         if "query" in rows.column_names:
             return encode_rows(rows, _encode_queries, "queries", "they have no words", **options)
         # The labels are taken as they are, and with them their names.

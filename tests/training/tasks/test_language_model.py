@@ -12,7 +12,7 @@ from hf_paraphrase.datasets.running_text import sentence_pairs
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.tasks import language_model
+from hf_paraphrase.training.tasks import base
 from hf_paraphrase.training.tasks.language_model import LanguageModelConfig, LanguageModelTask, encode_documents
 from tests.training.tiny_runs import assert_equal, last_weights, send_after
 
@@ -146,7 +146,7 @@ def test_autoencoding_trains_the_sentence_decoder_alone(pretrained, tmp_path):
 
 def test_fine_tuning_is_validated_on_a_general_set_too(pretrained, tmp_path, monkeypatch):
     general = DatasetDict(validation=make_documents((7,), seed=3))
-    monkeypatch.setattr(language_model, "load_dataset", lambda *args, **kwargs: general)
+    monkeypatch.setattr(base, "load_dataset", lambda *args, **kwargs: general)
     recipe = make_recipe(pretrained=str(pretrained[0]), general_dataset_kwargs={"validation_books": 1})
     summary = train(recipe, tmp_path, dataset=make_splits())
     assert all(0 < entry["eval_general_loss"] != entry["eval_loss"] for entry in summary["evaluations"])
