@@ -22,6 +22,7 @@ from .timing import Row, seconds
 ROWS, LENGTH, VOCABULARY, SIZE = 64, 11, 10_000, 256
 # Words drawn of the vocabulary where training does not score all.
 DRAWN = 2048
+WORKER = Path(__file__).with_name("joeynmt_peer.py")
 
 
 def benchmark_peer(device: str, repeats: int, joeynmt: Path | None = None) -> Iterator[Row]:
@@ -35,7 +36,7 @@ def benchmark_peer(device: str, repeats: int, joeynmt: Path | None = None) -> It
     if joeynmt is None:
         return
     sizes = map(str, (torch.get_num_threads(), ROWS, LENGTH, VOCABULARY, SIZE))
-    command = [str(joeynmt), str(Path(__file__).with_name("joeynmt_peer.py")), *sizes]
+    command = [str(joeynmt), str(WORKER), *sizes]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         for name, count, work, ours, goal in make_works():
             taken, theirs, ratio = compare(ours, partial(ask, process, work), repeats)
