@@ -94,10 +94,11 @@ def choose_kernel(lstm: nn.LSTM, x: torch.Tensor, sizes: list[int], prepacked: P
         return run_loop
     if lstm.bidirectional or x.device.type != "cpu":
         return run_fused
+    # All products of the loop, also in the backward pass, are oneDNN's where its vectors are wider than MKL's.
+    is_wide = has_wide_vectors(x.device.type, x.dtype)
     if len(sizes) > 1:
-        return run_loop if sizes[0] != sizes[-1] and torch.is_grad_enabled() else run_fused
-    # Its products are those of oneDNN, also in the backward pass.
-    if torch.is_grad_enabled() and has_wide_vectors(x.device.type, x.dtype):
+        return run_loop if sizes[0] != sizes[-1] and (is_wide or torch.is_grad_enabled()) else run_fused
+    if is_wide and torch.is_grad_enabled():
         return run_loop
     if prepacked is not None and not lstm.training and can_prepack(x, cast(torch.Tensor, lstm.weight_ih_l0)):
         return prepacked.run_cell
