@@ -32,7 +32,7 @@ PARTS = {
     "beam": ("beam", "benchmark_beam"),
     "paraphraser": ("paraphraser", "benchmark_paraphraser"),
     "int8": ("int8", "benchmark_int8"),
-    "peer": ("recurrent", "benchmark_peer"),
+    "peer": ("peer", "benchmark_peer"),
     "ctranslate2": ("recurrent", "benchmark_ctranslate2"),
     "autoencoder": ("autoencoder", "benchmark_autoencoder"),
     "fset": ("fset", "benchmark_fset"),
@@ -45,6 +45,7 @@ PARTS = {
     "retrieval": ("retrieval", "benchmark_retrieval"),
     "memory": ("vocabulary", "benchmark_memory"),
     "sampled": ("vocabulary", "benchmark_sampled"),
+    "growth": ("growth", "benchmark_growth"),
     "augment": ("augmentation", "benchmark_augment"),
 }
 REPORT = "report"
@@ -70,6 +71,14 @@ def main(
     language_model: Annotated[
         Path | None, typer.Option(help="A causal model's folder, for paraphraser; else that is left out.")
     ] = None,
+    joeynmt: Annotated[
+        Path | None,
+        typer.Option(
+            help="The Python of an environment with JoeyNMT and the torch of this one (`python -m venv joey`, "
+            "`joey/bin/pip install joeynmt torch==…`: `joey/bin/python`), for peer; else that is left out."
+        ),
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="A PNG file for the curves of growth; else none.")] = None,
 ) -> None:
     """Print tokens/s, sentences/s and ratios as a table."""
     as_report, parts = REPORT in (parts or ()), [part for part in parts or () if part != REPORT] or list(PARTS)
@@ -84,6 +93,8 @@ def main(
         "neighbors": {"quora_dir": quora_dir},
         "sampled": {"twitter_dir": twitter_dir},
         "paraphraser": {"language_model": language_model},
+        "peer": {"joeynmt": joeynmt},
+        "growth": {"picture": picture},
     }
     show((part, row) for part in parts for row in measure(part, device, repeats, options.get(part, {})))
 

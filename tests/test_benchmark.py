@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -167,3 +168,37 @@ def test_the_part_of_the_paraphraser(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = list(paraphraser.benchmark_paraphraser("cpu", repeats=1))
     assert [row.goal for row in rows] == ["≥ 30", "≤ 0.25", "", "", "≥ 60"]
     assert all(float(row.ratio) > 0 for row in rows) and float(rows[1].ratio) < 1
+
+
+def test_what_ten_times_as_much_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    growth = import_module("benchmarks.growth")
+    sizes = {"words": (2, 4), "beams": (1, 2), "pairs": (300, 600)}
+    steps = growth.STEP_SIZES | {"vocab_size": 30, "embedding_size": 8, "hidden_size": 8}
+    for name, value in {"SIZES": sizes, "STEP_SIZES": steps, "BLOCK": 300, "QUERIES": 10}.items():
+        monkeypatch.setattr(growth, name, value)
+    monkeypatch.setattr(growth, "fresh_cost_of", lambda kind, size: getattr(growth, f"cost_of_{kind}")(size))
+    monkeypatch.setattr(growth, "memory_in_use", lambda kind: 1.0 + (kind == "VmHWM"))
+    monkeypatch.setattr(growth, "exponent", lambda sizes, values: 0.5)
+    rows = list(growth.benchmark_growth("cpu", repeats=1, picture=tmp_path / "growth.png"))
+    assert [row.name for row in rows][:2] == ["4 words, s", "4 words, MB"]
+    assert next(float(row.ours) for row in rows if "recall" in row.name) > 0.9
+    assert (tmp_path / "growth.png").stat().st_size > 5000
+
+
+def test_the_exponent_is_that_of_a_power() -> None:
+    exponent = import_module("benchmarks.growth").exponent
+    assert exponent((10, 100, 1000), [3 * size**1.5 for size in (10, 100, 1000)]) == pytest.approx(1.5)
+
+
+def test_a_peer_works_in_its_own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    peer = import_module("benchmarks.peer")
+    assert list(peer.benchmark_peer("cpu", repeats=1)) == []
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import sys\nfor line in sys.stdin:\n    print({'train': 100, 'decode': 50}[line.strip()], flush=True)"
+    )
+    for name, value in {"WORKER": worker, "ROWS": 2, "LENGTH": 3, "VOCABULARY": 50, "SIZE": 8, "DRAWN": 5}.items():
+        monkeypatch.setattr(peer, name, value)
+    rows = list(peer.benchmark_peer("cpu", repeats=1, joeynmt=Path(sys.executable)))
+    assert [row.goal for row in rows] == ["≥ 2", "", "≥ 2"]
+    assert all(float(row.ratio) > 1 for row in rows)

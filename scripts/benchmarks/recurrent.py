@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -21,11 +20,7 @@ from hf_paraphrase.models.layers.precision import fast_dtype
 from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights
 from hf_paraphrase.models.search.beam_search import beam_search
 
-from .timing import Row, in_turn, seconds
-
-# Target tokens/s in training and sentences/s in decoding (beam 5) of JoeyNMT 2.3 on two CPU cores, batch 64, about 10
-# words a sentence: BiLSTM 2x128 encoder, LSTM 2x256 decoder, additive attention, 10,000 words.
-JOEYNMT_TRAIN, JOEYNMT_DECODE = 2050, 149
+from .timing import Row, in_turn
 
 
 class BareLstm(nn.Module):
@@ -76,11 +71,11 @@ def benchmark_train(device: str, repeats: int) -> list[Row]:
     ]
 
 
-def decode(model, batch, length: int, search: Callable | None = beam_search) -> Callable[[], object]:
-    """Beam 5 by our search, which pipeline and evaluation use, or with None by that of transformers."""
+def decode(model, batch, length: int, search: Callable | None = beam_search, beams: int = 5) -> Callable[[], object]:
+    """Beam search by ours, which pipeline and evaluation use, or with None by that of transformers."""
     # Without an end mark every output has the same length, whatever the random weights say.
     model.generation_config.eos_token_id = None
-    options = {"num_beams": 5, "max_new_tokens": length, "pad_token_id": 0, "custom_generate": search}
+    options = {"num_beams": beams, "max_new_tokens": length, "pad_token_id": 0, "custom_generate": search}
     return lambda: model.generate(batch["input_ids"], **options)
 
 
@@ -107,36 +102,6 @@ def benchmark_generate(device: str, repeats: int) -> list[Row]:
     names = (f"beam 5, {count / 1e6:.1f}M" for count in (model.num_parameters(), bart.num_parameters()))
     rows = len(batch["input_ids"])
     return [(next(names), f"BART, {next(names)}", f"{rows / ours:.1f}", f"{rows / theirs:.1f}", f"{ratio:.2f}")]
-
-
-def benchmark_peer(device: str, repeats: int) -> list[Row]:
-    """Training and decoding at JoeyNMT's sizes; its figures were taken on another run of a like machine."""
-    config = ResidualLstmConfig(
-        vocab_size=10_000,
-        embedding_size=256,
-        hidden_size=256,
-        num_layers=2,
-        bidirectional_encoder=True,
-        attention="additive",
-        residual_interval=0,
-        dropout=0.2,
-    )
-    model = ResidualLstmForConditionalGeneration(config).to(device).train()
-    batch = random_batch(64, 11, config.vocab_size, device)
-    step = training_step(model, lambda: model(**batch).loss)
-    step()
-    rate = batch["labels"].numel() / statistics.median(seconds(step, device) for _ in range(repeats))
-    rows = [
-        ("training, 2 layers, 256", "JoeyNMT 2.3", f"{rate:,.0f}", f"{JOEYNMT_TRAIN:,}", f"{rate / JOEYNMT_TRAIN:.2f}")
-    ]
-    model.eval()
-    run = decode(model, batch, 11)
-    run()
-    rate = len(batch["input_ids"]) / statistics.median(seconds(run, device) for _ in range(repeats))
-    rows.append(
-        ("beam 5, batch 64, 256", "JoeyNMT 2.3", f"{rate:.0f}", f"{JOEYNMT_DECODE}", f"{rate / JOEYNMT_DECODE:.2f}")
-    )
-    return rows
 
 
 # A word-level model for questions: its sizes, and those of the BART to compare with.

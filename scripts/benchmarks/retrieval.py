@@ -28,7 +28,9 @@ VECTORS, QUERIES = 1_000_000, 2_000
 BLOCK, SAMPLE = 1000, 6000
 
 
-def clustered_vectors(count: int, seed: int, topics: int = 10_000, spread: float = 0.7) -> np.ndarray:
+def clustered_vectors(
+    count: int, seed: int, topics: int = 10_000, spread: float = 0.7, dimension: int = DIMENSION
+) -> np.ndarray:
     """Vectors as sentence embeddings lie: topics of Zipf-like sizes, most of the variance in few directions.
 
     The cosine of two of them is 0.00 ± 0.10, and that of one with its nearest of a million 0.75, where sentences of
@@ -39,15 +41,16 @@ def clustered_vectors(count: int, seed: int, topics: int = 10_000, spread: float
         seed: Of the vectors; the topics are the same for all seeds.
         topics: How many there are; the n-th is as frequent as 1/√n.
         spread: Length of a vector's difference from its topic, where the topic's is 1.
+        dimension: Numbers in a vector.
 
     Returns:
-        Vectors of length 1, shape (count, DIMENSION).
+        Vectors of length 1, shape (count, dimension).
     """
     draw = np.random.default_rng(seed)
-    scale = np.arange(1, DIMENSION + 1, dtype=np.float32) ** -0.35
-    centres = _unit(np.random.default_rng(1).standard_normal((topics, DIMENSION), np.float32) * scale)
+    scale = np.arange(1, dimension + 1, dtype=np.float32) ** -0.35
+    centres = _unit(np.random.default_rng(1).standard_normal((topics, dimension), np.float32) * scale)
     weights = np.arange(1, topics + 1) ** -0.5
-    vectors = np.empty((count, DIMENSION), np.float32)
+    vectors = np.empty((count, dimension), np.float32)
     for start in range(0, count, 50_000):
         part = vectors[start : start + 50_000]
         own = _unit(draw.standard_normal(part.shape, np.float32) * scale)

@@ -50,17 +50,20 @@ def test_the_loop_equals_torch_s_lstm_in_single_precision(monkeypatch, steps_wor
     torch.testing.assert_close((outputs, h, c), (expected.data, *final))
 
 
-def test_the_choice_among_kernels():
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_the_choice_among_kernels(is_wide, monkeypatch):
+    monkeypatch.setattr(lstm_kernels, "has_wide_vectors", lambda device, dtype: is_wide)
+    learning = lstm_kernels.run_loop if is_wide else lstm_kernels.run_cell
     lstm, x = nn.LSTM(3, 6), torch.randn(4, 3)
     assert choose_kernel(lstm, x, [2, 1, 1], None) is lstm_kernels.run_loop
     assert choose_kernel(lstm, x, [2, 2], None) is lstm_kernels.run_fused
-    assert (
-        choose_kernel(lstm, x, [4], None) is choose_kernel(lstm, x, [4], PrepackedWeights()) is lstm_kernels.run_cell
-    )
+    assert choose_kernel(lstm, x, [4], None) is choose_kernel(lstm, x, [4], PrepackedWeights()) is learning
     assert choose_kernel(IdentityOutputLstm(3, 6), x, [4], None) is lstm_kernels.run_loop
     assert choose_kernel(nn.LSTM(3, 6, bidirectional=True), x, [4], None) is lstm_kernels.run_fused
     with torch.no_grad():
-        assert choose_kernel(lstm, x, [2, 1, 1], None) is lstm_kernels.run_fused
+        uneven = lstm_kernels.run_loop if is_wide else lstm_kernels.run_fused
+        assert choose_kernel(lstm, x, [2, 1, 1], None) is uneven
+        assert choose_kernel(lstm, x, [4], None) is lstm_kernels.run_cell
 
 
 @pytest.mark.parametrize("lstm_class", [nn.LSTM, IdentityOutputLstm])

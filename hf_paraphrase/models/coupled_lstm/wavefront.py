@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch.autograd.function import once_differentiable
 
+from ..layers.products import add_product, multiply
 from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
-from .products import add_product, multiply
 
 __all__ = ["coupled_lstm"]
 

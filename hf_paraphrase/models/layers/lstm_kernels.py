@@ -20,6 +20,7 @@ from .layer_weights import parameter_of
 from .packing import LstmState
 from .precision import runs_lstm
 from .prepacked_weights import PrepackedWeights, can_prepack, multiplier
+from .products import has_wide_vectors, linear, multiply
 from .scan import scan
 
 __all__ = ["IdentityOutputLstm", "run_lstm", "scan_lstm"]
@@ -93,8 +94,12 @@ def choose_kernel(lstm: nn.LSTM, x: torch.Tensor, sizes: list[int], prepacked: P
         return run_loop
     if lstm.bidirectional or x.device.type != "cpu":
         return run_fused
+    # All products of the loop, also in the backward pass, are oneDNN's where its vectors are wider than MKL's.
+    is_wide = has_wide_vectors(x.device.type, x.dtype)
     if len(sizes) > 1:
-        return run_loop if sizes[0] != sizes[-1] and torch.is_grad_enabled() else run_fused
+        return run_loop if sizes[0] != sizes[-1] and (is_wide or torch.is_grad_enabled()) else run_fused
+    if is_wide and torch.is_grad_enabled():
+        return run_loop
     if prepacked is not None and not lstm.training and can_prepack(x, cast(torch.Tensor, lstm.weight_ih_l0)):
         return prepacked.run_cell
     return run_cell
@@ -137,7 +142,7 @@ def run_loop(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], st
     of the backward pass, and adds up a gradient of the weights there, too. Here both are made once.
     """
     (((weight_ih, weight_hh, bias_ih, bias_hh),),) = (_weights_of(lstm, layer) for layer in layers)
-    from_inputs = nn.functional.linear(x, weight_ih, bias_ih + bias_hh)
+    from_inputs = linear(x, weight_ih, bias_ih + bias_hh)
     has_tanh = not isinstance(lstm, IdentityOutputLstm)
     outputs, cells = _LoopedLayer.apply(from_inputs, weight_hh, state[0][0], state[1][0], sizes, has_tanh)
     last = _last_words(sizes).to(x.device)
@@ -253,7 +258,7 @@ class _LoopedLayer(torch.autograd.Function):
         weight, h, c, outputs, cells, squashed, gates = ctx.saved_tensors
         sizes, weight = ctx.sizes, _scale_g(weight.clone(), 4, dim=0)
         grad_outputs, grad_cells, grad_gates = grad_outputs.clone(), grad_cells.clone(), torch.empty_like(gates)
-        befores = _before(c, cells, sizes)
+        befores, multiply_back = _before(c, cells, sizes), multiplier(weight.t(), len(sizes))
         grad_h = grad_c = h[:0]
         for rows in reversed(_steps(sizes)):
             i, f, g, o = gates[rows].chunk(4, dim=1)
@@ -272,10 +277,10 @@ class _LoopedLayer(torch.autograd.Function):
             torch.mul(of_c, befores[rows], out=of_f)
             torch.mul(of_c, i, out=of_g)
             sigmoid_backward_out(of_gates, gates[rows], grad_input=of_gates)
-            grad_h = (of_gates.to(weight.dtype) @ weight).to(h.dtype)
+            grad_h = multiply_back(of_gates.to(weight.dtype)).to(h.dtype)
             grad_c = of_c.mul_(f)
         grad_inputs = _scale_g(grad_gates, 4, dim=1).to(weight.dtype)
-        grad_weight = grad_inputs.t() @ _before(h, outputs, sizes).to(weight.dtype)
+        grad_weight = multiply(_before(h, outputs, sizes).to(weight.dtype).t(), grad_inputs.t()).t()
         return grad_inputs, grad_weight, grad_h, grad_c, None, None
 
 

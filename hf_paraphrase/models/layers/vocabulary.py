@@ -3,6 +3,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from .products import linear
+
 __all__ = ["score_words"]
 
 # Slices of the matrix that stay in a core's cache while all rows pass, and the size from which that pays.
@@ -14,6 +16,8 @@ def score_words(layer: nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
 
     With the few rows of a decoding step, a product with a matrix that no cache holds waits for memory.
     """
+    if _is_learning(layer):
+        return linear(hidden.flatten(0, -2), layer.weight, layer.bias).unflatten(0, hidden.shape[:-1])
     if not _is_worth_slicing(layer, hidden):
         return layer(hidden)
     rows = hidden.reshape(-1, layer.in_features)
@@ -25,6 +29,12 @@ def score_words(layer: nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
         if layer.bias is not None:
             scores[:, part] += layer.bias[part]
     return scores.view(*hidden.shape[:-1], layer.out_features)
+
+
+def _is_learning(layer: nn.Module) -> bool:
+    """Whether gradients are recorded of a plain layer, whose weights are at hand without calling it."""
+    is_plain = type(layer) is nn.Linear and type(layer.weight) is nn.Parameter and "forward" not in vars(layer)
+    return is_plain and not layer._forward_pre_hooks and not layer._forward_hooks and torch.is_grad_enabled()
 
 
 def _is_worth_slicing(layer: nn.Module, hidden: torch.Tensor) -> bool:
