@@ -17,12 +17,10 @@ from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
 from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
-from .engine import load_paraphraser
+from .loading import load_paraphraser
 from .open_judge import OpenJudge, find_open_judge
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
 from .writers import Judged, ModelWriter
-
-__all__ = ["ADEQUACIES", "Adequacy", "Judged", "judges_alone", "load_adequacy"]
 
 ADEQUACIES = ("open", "round_trip", "embedding", "matcher", "jaccard", "mbr")
 

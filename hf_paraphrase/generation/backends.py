@@ -21,8 +21,6 @@ from .writers import CTranslate2Writer, ModelWriter
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
 
-__all__ = ["load_writer"]
-
 
 def load_writer(
     model: PreTrainedModel | str,

@@ -19,8 +19,6 @@ from ..errors import InputError
 from ..installation import require
 from ..models.text.encoded_inputs import control_ids, source_limit
 
-__all__ = ["BACKENDS", "CTranslate2Engine", "CTranslate2Generator", "load_engine"]
-
 BACKENDS = ("ctranslate2",)
 # What its converter asks of a config, and older checkpoints do not say: where layers are normalised.
 CONFIG = {

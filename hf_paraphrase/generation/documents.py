@@ -13,8 +13,6 @@ from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
 from .styled_text import StyledSentence, find_html_passages, split_styled
 
-__all__ = ["SentenceChange", "format_of", "rewrite_document"]
-
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 

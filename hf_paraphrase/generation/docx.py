@@ -15,8 +15,6 @@ from ..errors import InputError
 from .prose import HARD_BREAK
 from .styled_text import Character
 
-__all__ = ["REMOVABLE", "STYLES", "find_docx_passages", "keep_spaces", "rewrite_parts"]
-
 PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 STYLES = "word/styles.xml"
 # Not prose: tables, deleted text, field instructions, and drawings with their text.

@@ -30,24 +30,7 @@ from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from .input_limits import SourceCutter, halve_once
-from .loading import load_pair_model, load_paraphraser
 from .selection import load_matching_pipeline
-
-__all__ = [
-    "batches_by_length",
-    "compute_perplexity",
-    "generate_candidates",
-    "generate_outputs",
-    "generate_paraphrases",
-    "generate_several",
-    "inference",
-    "load_pair_model",
-    "load_paraphraser",
-    "match_pairs",
-    "mean_log_probs",
-    "run_halving",
-    "token_log_probs",
-]
 
 logger = logging.getLogger(__name__)
 

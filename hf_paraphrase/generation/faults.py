@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ..datasets.sentences import split_by_rules
 
-__all__ = ["find_fault"]
-
 # Quotation marks are counted together, for a paraphrase may write “yes” for "yes"; backticks enclose code.
 QUOTATION_MARKS = '"“”„‟«»「」『』'
 BRACKETS = ("()", "[]", "{}", "（）")

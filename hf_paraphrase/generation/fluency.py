@@ -16,8 +16,6 @@ from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_model, load_tokenizer
 from .writers import Judged, ModelWriter
 
-__all__ = ["CausalFluency", "OwnFluency", "load_causal_fluency"]
-
 
 class OwnFluency:
     """How probable the model that wrote a candidate finds it, given the source.

@@ -8,8 +8,6 @@ from .adequacy import Adequacy, judges_alone
 from .paraphrase_choice import NOT_CHOSEN, Choice, Paraphrase
 from .writers import Judged
 
-__all__ = ["judge_candidates"]
-
 
 def judge_candidates(
     groups: Sequence[list[Paraphrase]],

@@ -16,8 +16,6 @@ from ..common.files import check_unicode
 from ..errors import InputError
 from ..models.text.encoded_inputs import source_limit
 
-__all__ = ["SourceCutter", "WholeTexts", "check_each_is_text", "halve_once"]
-
 logger = logging.getLogger(__name__)
 
 # Words and symbols, whose beginning or end a tokenizer may mark.

@@ -12,8 +12,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..errors import InputError
 
-__all__ = ["Int8Embedding", "Int8Linear", "Int8Lstm", "count_parameters", "quantize_weights"]
-
 LEVELS, INPUT_ZERO = 127, 128  # inputs are unsigned bytes, of which this is zero
 OUTPUTS_AT_ONCE = 4096  # of a vocabulary, so that what PyTorch stores between two passes stays in a core's cache
 FEWEST_OUTPUTS = 16  # narrower layers take longer to quantise their inputs than to multiply

@@ -28,8 +28,6 @@ from .protected_text import find_kept
 from .seeded_sampling import sample_seeded
 from .writers import Ask, Candidate, ModelWriter
 
-__all__ = ["CTranslate2LanguageModelWriter", "LanguageModelWriter"]
-
 DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
 SAMPLING: dict[str, float | None] = {

@@ -28,8 +28,6 @@ from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
 from .int8 import quantize_weights
 
-__all__ = ["check_loading_arguments", "load_pair_model", "load_paraphraser", "names_language_model"]
-
 logger = logging.getLogger(__name__)
 
 # What the names of causal language models end in.

@@ -14,8 +14,6 @@ from markdown_it.token import Token
 
 from .prose import HARD_BREAK, Markup, Passage, Range, find_lines, replace_ranges
 
-__all__ = ["MarkdownDocument"]
-
 FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}
 DISPLAY_MATH = {"$$": "$$", "\\[": "\\]"}
 # Markup inside sentences that CommonMark lacks: math, tags of templates, notes, citations, links of wikis, pictograms.

@@ -15,8 +15,6 @@ from ..errors import InputError
 from .loading import load_paraphraser
 from .writers import Judged, ModelWriter
 
-__all__ = ["FEATURES", "Calibration", "OpenJudge", "find_open_judge", "pair_features"]
-
 FEATURES = ("mean", "worst", "numbers", "names", "persons", "polarity")
 
 

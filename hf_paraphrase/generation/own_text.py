@@ -10,8 +10,6 @@ import numpy as np
 from .set_selection import normal_form
 from .writers import ModelWriter
 
-__all__ = ["OwnText", "text_features"]
-
 # Separators of list entries, and ends of sentences.
 SEPARATOR = re.compile(r"\s*(?:[,;|/•*\n]|(?:^|\s)-\s|(?:^|\s)(?:\d+|[a-z])[.)]\s)\s*")
 SENTENCE_END = re.compile(r"[.!?…][\"”’')]*\s*$")

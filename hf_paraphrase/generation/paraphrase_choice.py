@@ -15,20 +15,6 @@ from .faults import find_fault
 from .protected_text import DEFAULT_KEEP, check_keep, find_change
 from .set_selection import choose_diverse, normal_form
 
-__all__ = [
-    "MIN_ADEQUACY",
-    "MIN_NOVELTY",
-    "MIN_OPEN_ADEQUACY",
-    "NOT_CHOSEN",
-    "PRESETS",
-    "WEIGHTS",
-    "Choice",
-    "Paraphrase",
-    "combine_scores",
-    "find_preset",
-    "score_novelty",
-]
-
 SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
 # by the round trip varies far more than fluency, and much weight on novelty takes the best candidates away.

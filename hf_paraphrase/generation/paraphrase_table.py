@@ -8,8 +8,6 @@ from html import escape
 
 from .paraphrase_choice import SCORES, Paraphrase
 
-__all__ = ["ParaphrasedTexts", "Paraphrases"]
-
 # More texts than these are only counted.
 MOST_SHOWN = 10
 

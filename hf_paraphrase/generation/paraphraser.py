@@ -28,12 +28,11 @@ from ..released import RELEASED
 from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
-from .engine import load_paraphraser
 from .fluency import CausalFluency, OwnFluency, load_causal_fluency
 from .hopeful import judge_candidates
 from .input_limits import SourceCutter, WholeTexts, check_each_is_text
 from .int8 import count_parameters
-from .loading import check_loading_arguments
+from .loading import check_loading_arguments, load_paraphraser
 from .open_judge import OpenJudge
 from .own_text import OwnText
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, WEIGHTS, Choice, Paraphrase, find_preset
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     import pandas
 
     from ..retrieval import ParaphraseRetriever
-
-__all__ = ["Paraphrase", "Paraphraser"]
 
 logger = logging.getLogger(__name__)
 

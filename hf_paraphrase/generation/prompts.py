@@ -19,8 +19,6 @@ from ..common.fields import Options, check_known, read_yaml
 from ..common.files import write_text
 from ..errors import InputError
 
-__all__ = ["DEFAULT_PROMPT", "PROMPT_FILE", "Prompt", "PromptEncoder", "load_prompt"]
-
 # File name of the prompt that a model was trained with.
 PROMPT_FILE = "prompt.yaml"
 DEFAULT_PROMPT = Path(__file__).with_name(PROMPT_FILE)

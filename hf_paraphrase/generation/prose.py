@@ -15,22 +15,6 @@ from sentencex import get_sentence_boundaries
 from ..datasets.sentences import is_abbreviated
 from ..errors import InputError
 
-__all__ = [
-    "HARD_BREAK",
-    "MIN_WORDS",
-    "Markup",
-    "Passage",
-    "Range",
-    "Sentence",
-    "check_language",
-    "count_words",
-    "find_lines",
-    "find_sentence_ranges",
-    "lay_out",
-    "replace_ranges",
-    "split_passage",
-]
-
 Range = tuple[int, int]
 
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-\w+)*", re.IGNORECASE)

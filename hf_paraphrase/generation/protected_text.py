@@ -16,8 +16,6 @@ from ..datasets.sentences import STARTERS, split_by_rules
 from ..errors import InputError
 from ..models.text.surface import FUNCTION_WORDS
 
-__all__ = ["DEFAULT_KEEP", "KEPT", "check_keep", "find_change", "find_kept", "parse_keep", "split_into_words"]
-
 WORD = re.compile(r"[^\W_]+")
 OPENING_WORDS = """
     above across against along among anyone anything around ask behind below between beyond bring buy call check

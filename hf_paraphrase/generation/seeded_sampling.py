@@ -11,8 +11,6 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from ..models.search.found_sentences import Frame
 
-__all__ = ["sample_seeded", "seed_of"]
-
 
 def seed_of(seed: int, text: str) -> int:
     """The seed of a text, from its content and the seed of the call."""

@@ -20,8 +20,6 @@ from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 
-__all__ = ["select_candidates"]
-
 RULES = ("different", "jaccard", "mbr", "score", "embedding", "matcher")
 # How models that tell more than two relations of sentences apart name the one that we want.
 WANTED_LABELS = ("paraphrase", "duplicate", "equivalent", "entailment")

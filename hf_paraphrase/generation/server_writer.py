@@ -24,8 +24,6 @@ from .protected_text import find_kept
 from .seeded_sampling import seed_of
 from .writers import Ask, Candidate, ModelWriter
 
-__all__ = ["API_KEY", "ServerWriter", "is_address"]
-
 # Where the key is, if a server asks for one. The token for the Hub is never sent.
 API_KEY = "HF_PARAPHRASE_API_KEY"
 OPTIONS = {"temperature": 0.8, "top_p": 0.95, "max_new_tokens": None}

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from ..metrics.words import ngrams, split_words
 
-__all__ = ["choose_diverse", "ngram_share", "normal_form"]
-
 MAX_ORDER = 4
 # Spaces, punctuation and invisible characters; symbols such as + stay, and so do marks, which are vowels in many
 # scripts.

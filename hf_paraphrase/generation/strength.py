@@ -8,8 +8,6 @@ from ..errors import InputError
 from ..models.text.encoded_inputs import check_strength
 from .paraphrase_choice import Choice
 
-__all__ = ["read_strength", "strengthen"]
-
 
 def read_strength(strength: float | None) -> float | None:
     """Return a strength that is None or a number from 0 to 1; raise InputError for any other value."""

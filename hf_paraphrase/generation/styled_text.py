@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from .prose import HARD_BREAK, MIN_WORDS, count_words, find_sentence_ranges
 
-__all__ = ["Character", "StyledSentence", "find_html_passages", "split_styled"]
-
 WHITE_SPACE = re.compile(r"\s+")
 
 

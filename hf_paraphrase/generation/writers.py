@@ -29,8 +29,6 @@ from .seeded_sampling import sample_seeded, seed_of
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
 
-__all__ = ["DECODINGS", "Ask", "CTranslate2Writer", "Candidate", "Judged", "ModelWriter", "ignores_case", "write"]
-
 DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
 DEFAULTS = {"max_new_tokens": 256}

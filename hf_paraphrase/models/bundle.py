@@ -21,13 +21,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import cast
 
-__all__ = ["SHARED_FOLDERS", "bundle", "bundle_name", "family_modules", "source_module", "write_family"]
-
 PACKAGE = __package__
 SHARED_FOLDERS = ("layers", "search", "text")
 KINDS = ("configuration", "tokenization")
-# Names that every module defines for itself.
-OWN_NAMES = {"__all__", "annotations"}
 WIDTH = 119
 HEADER = '''"""{title}
 
@@ -161,7 +157,7 @@ def _collect(
 
 def _claim(bundle: str, origins: dict[str, str], names: Mapping[str, str]) -> None:
     for name, origin in names.items():
-        if name not in OWN_NAMES and origins.setdefault(name, origin) != origin:
+        if name != "annotations" and origins.setdefault(name, origin) != origin:
             raise ValueError(
                 f"{name} means two things in {bundle}: one of {origins[name]}, one of {origin}; rename one"
             )
@@ -207,7 +203,7 @@ def _body(file: SourceModule, bundle: str, family: str) -> str:
     docstring = ast.get_docstring(file.tree)
     for place, node in enumerate(file.tree.body):
         is_docstring = docstring is not None and place == 0
-        if is_docstring or isinstance(node, ast.Import | ast.ImportFrom) or _defined(node) == {"__all__"}:
+        if is_docstring or isinstance(node, ast.Import | ast.ImportFrom):
             _replace(lines, node, [])
     for node, sibling in file.siblings.items():
         if node not in file.tree.body:

@@ -12,8 +12,6 @@ import xxhash
 
 from .encoders import SentenceEncoder, load_encoder
 
-__all__ = ["filter_by_cosine"]
-
 logger = logging.getLogger(__name__)
 
 ROWS_AT_ONCE = 10_000

@@ -18,15 +18,6 @@ from ..models.text.encoded_inputs import source_limit
 from ..pretrained import choose_device, load_model, load_tokenizer
 from ..trust import check_checkpoint, check_files, trusting
 
-__all__ = [
-    "DEFAULT_ENCODER",
-    "AutoModelEncoder",
-    "CallableEncoder",
-    "SentenceEncoder",
-    "SentenceTransformerEncoder",
-    "load_encoder",
-]
-
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # Before this release of sentence-transformers a local folder counted as trusted.
 LEAST_SAFE = 6

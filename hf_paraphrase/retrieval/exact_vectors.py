@@ -10,8 +10,6 @@ import numpy as np
 
 from ..errors import InputError
 
-__all__ = ["ExactVectors"]
-
 ROWS_AT_ONCE = 100_000
 
 

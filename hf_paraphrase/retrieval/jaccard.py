@@ -9,8 +9,6 @@ from scipy import sparse
 
 from ..models.text.candidate_selection import token_set
 
-__all__ = ["JaccardIndex"]
-
 # The most frequent tokens also have a bit each in a mask for every text.
 MASKED_TOKENS = 64
 # The shares of a query that are left out, one after the other, until the rest decides.

@@ -16,8 +16,6 @@ from ..progress import is_watched
 from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .jaccard import JaccardIndex
 
-__all__ = ["MinedPair", "mine_paraphrases"]
-
 ENCODED_AT_ONCE, QUERIES_AT_ONCE, TEXTS_AT_ONCE = 2048, 1000, 100_000
 
 

@@ -15,8 +15,6 @@ from datasets.exceptions import DatasetGenerationError
 from ..common.bounds import check_bound
 from ..errors import InputError
 
-__all__ = ["COMPARED", "PairMemory", "Pairs", "count_each", "pair_keys", "sentence_keys"]
-
 Pairs: TypeAlias = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
 COLUMNS = ["source", "target"]

@@ -23,8 +23,6 @@ from .pairs import COMPARED, PairMemory, Pairs, count_each, pair_keys, sentence_
 from .storage import ENCODER_FOLDER, FILES, load_pairs_and_index, save_pairs_and_index
 from .vector_index import VectorIndex
 
-__all__ = ["ParaphraseRetriever", "RetrievedPair"]
-
 FEATURES = datasets.Features(
     {
         "retrieved_sources": datasets.List(datasets.Value("string")),

@@ -22,8 +22,6 @@ from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory
 from .vector_index import VectorIndex
 
-__all__ = ["ENCODER_FOLDER", "FILES", "load_pairs_and_index", "save_pairs_and_index"]
-
 PAIRS_FILE, INDEX_FILE, VECTORS_FILE, CONFIG_FILE = FILES = (
     "pairs.parquet",
     "index.faiss",

@@ -13,8 +13,6 @@ from ..installation import require
 from ..tokenization import train_word_tokenizer
 from .encoders import AutoModelEncoder
 
-__all__ = ["measure_recall", "train_encoder"]
-
 # Cosines are multiplied by it before the softmax: the default of sentence-transformers.
 SCALE = 20.0
 

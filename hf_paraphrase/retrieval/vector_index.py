@@ -17,8 +17,6 @@ from ..progress import is_watched
 from .encoders import SentenceEncoder
 from .exact_vectors import ExactVectors
 
-__all__ = ["VectorIndex", "choose_index", "describe_compressed"]
-
 logger = logging.getLogger(__name__)
 
 # Up to this many vectors, search is exact.

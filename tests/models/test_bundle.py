@@ -59,7 +59,7 @@ def write_second(tmp_path, monkeypatch):
     (tmp_path / "layers").mkdir()
     (tmp_path / "layers" / "__init__.py").write_text('"""Layers."""\n')
     (tmp_path / "layers" / "first.py").write_text(
-        '"""A docstring.\n\nOf two lines.\n"""\n\nimport math\n\n__all__ = ["SIZE"]\n\n# Why.\nSIZE = 4\n'
+        '"""A docstring.\n\nOf two lines.\n"""\n\nimport math\n\n# Why.\nSIZE = 4\n'
     )
     monkeypatch.setattr(bundling, "__file__", str(tmp_path / "bundle.py"))
     bundling.source_module.cache_clear()

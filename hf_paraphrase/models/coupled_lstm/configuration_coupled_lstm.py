@@ -4,8 +4,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..layers.configuration_sentence_pair import SentencePairConfig
 
-__all__ = ["CoupledLstmConfig"]
-
 
 @strict
 class CoupledLstmConfig(SentencePairConfig):

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import torch
 
-__all__ = ["COUPLINGS", "DIRECTIONS", "AntiDiagonal", "GridOrder", "GridPart", "PairLayout", "WordLayout"]
-
 DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 """Whether X and Y are read from their end, in the paper's order of the four directions."""
 

@@ -19,8 +19,6 @@ from .grid import DIRECTIONS, GridOrder
 from .scan import ScanOrder, scan_coupled_lstm
 from .wavefront import coupled_lstm
 
-__all__ = ["CoupledLstmForSequenceClassification", "CoupledLstmModel", "CoupledLstmPreTrainedModel"]
-
 
 class CoupledLstmPreTrainedModel(SentencePairPreTrainedModel):
     config_class = CoupledLstmConfig

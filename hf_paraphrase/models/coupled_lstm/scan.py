@@ -11,8 +11,6 @@ from torch import nn
 from ..layers.scan import scan
 from .grid import COUPLINGS
 
-__all__ = ["ScanOrder", "scan_coupled_lstm"]
-
 
 class ScanOrder(NamedTuple):
     """The inputs of a `GridOrder`: numbers of words of X and Y in each row, `(batch,)`, and directions."""

@@ -13,8 +13,6 @@ from torch.autograd.function import once_differentiable
 from ..layers.products import add_product, multiply
 from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
 
-__all__ = ["coupled_lstm"]
-
 # Looked up once: overload resolution takes longer than a small step's operation.
 sigmoid_backward, sigmoid_backward_out = (
     torch.ops.aten.sigmoid_backward.default,

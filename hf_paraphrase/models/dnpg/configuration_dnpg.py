@@ -2,8 +2,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..layers.writing import WritingConfig
 
-__all__ = ["DnpgConfig"]
-
 
 @strict
 class DnpgConfig(WritingConfig):

@@ -23,26 +23,6 @@ from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
 from .configuration_dnpg import DnpgConfig
 
-__all__ = [
-    "LEVELS",
-    "PHRASE",
-    "SENTENCE",
-    "Control",
-    "DnpgCache",
-    "DnpgDecoderOutput",
-    "DnpgEncoderOutput",
-    "DnpgModelOutput",
-    "DnpgSeq2SeqLMOutput",
-    "KeptPhrases",
-    "KeptTemplate",
-    "Separator",
-    "attended_words",
-    "count_template_positions",
-    "draw_levels",
-    "own_cache",
-    "read_levels",
-]
-
 LEVELS = ("phrase", "sentence")
 PHRASE, SENTENCE = range(2)
 

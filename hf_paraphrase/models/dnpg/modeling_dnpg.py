@@ -51,8 +51,6 @@ from .levels import (
     read_levels,
 )
 
-__all__ = ["DnpgForConditionalGeneration", "DnpgModel", "DnpgPreTrainedModel"]
-
 
 class DnpgPreTrainedModel(WritingPreTrainedModel):
     config_class = DnpgConfig

@@ -4,8 +4,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 
-__all__ = ["EditLstmConfig"]
-
 
 @strict
 class EditLstmConfig(ResidualLstmConfig):

@@ -30,8 +30,6 @@ from ..residual_lstm.modeling_residual_lstm import (
 )
 from .configuration_edit_lstm import EditLstmConfig
 
-__all__ = ["EditLstmForConditionalGeneration", "EditLstmModel", "EditLstmPreTrainedModel"]
-
 
 class EmbeddedSentences(NamedTuple):
     """A batch of sentences: ids `(batch, length)`, their mask of 1 and 0, and their embeddings."""

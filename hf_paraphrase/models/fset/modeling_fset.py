@@ -33,8 +33,6 @@ from ..layers.transformer import (
 )
 from .configuration_fset import FsetConfig
 
-__all__ = ["FsetForConditionalGeneration", "FsetModel", "FsetPreTrainedModel"]
-
 
 class Tokens(NamedTuple):
     """A batch of sequences: embeddings `(batch, length, hidden_size)` and their mask `(batch, length)` of 1 and 0."""

@@ -11,8 +11,6 @@ from ..layers.recurrent import StackedLstm
 from .sentences import SentenceLayout, find_sentences
 from .states import HierarchicalCache
 
-__all__ = ["DecoderRun"]
-
 
 class Parts(Protocol):
     """The parts of a decoder."""

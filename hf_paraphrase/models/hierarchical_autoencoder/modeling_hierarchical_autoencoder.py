@@ -32,12 +32,6 @@ from .sentences import SentenceLayout, find_sentences, reverse
 from .states import HierarchicalCache, spread_rows
 from .word_limit import WordLimit
 
-__all__ = [
-    "HierarchicalAutoencoderForConditionalGeneration",
-    "HierarchicalAutoencoderModel",
-    "HierarchicalAutoencoderPreTrainedModel",
-]
-
 
 @dataclass
 class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):

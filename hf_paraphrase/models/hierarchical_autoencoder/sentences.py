@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["SentenceLayout", "find_sentences"]
-
 
 @dataclass(frozen=True)
 class SentenceLayout:

@@ -7,8 +7,6 @@ import torch
 from ..layers.packing import LstmState, replace_states, select_states
 from ..layers.recurrent import RecurrentCache
 
-__all__ = ["HierarchicalCache", "spread_rows"]
-
 
 class HierarchicalCache(RecurrentCache):
     """The decoder's cache between `generate()` steps: word and sentence states.

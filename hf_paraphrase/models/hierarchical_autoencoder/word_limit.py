@@ -3,8 +3,6 @@ from __future__ import annotations
 import torch
 from transformers import LogitsProcessor, PreTrainedConfig
 
-__all__ = ["WordLimit"]
-
 
 class WordLimit(LogitsProcessor):
     """Limits the words of each row, then closes its sentence and document.

@@ -7,8 +7,6 @@ import torch
 from torch import nn
 from transformers import LogitsProcessor, PreTrainedConfig
 
-__all__ = ["HierarchicalLmCache", "LengthLimits"]
-
 
 class HierarchicalLmCache:
     """The decoder's cache between `generate()` steps: character, word and sentence levels.

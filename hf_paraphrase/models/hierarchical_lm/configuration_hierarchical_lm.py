@@ -4,8 +4,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..layers.writing import WritingConfig
 
-__all__ = ["HierarchicalLmConfig"]
-
 
 @strict
 class HierarchicalLmConfig(WritingConfig):

@@ -28,8 +28,6 @@ from .ragged import Ragged, Words, at_symbols, find_words, spellings
 from .sentence_layers import ScaledLinear, SentenceAttention, TransformerLayer, condition, make_layer
 from .word_coders import FeedForward, WordDecoder, WordEncoder
 
-__all__ = ["HierarchicalLmForConditionalGeneration", "HierarchicalLmModel", "HierarchicalLmPreTrainedModel"]
-
 
 @dataclass
 class HierarchicalLmEncoderOutput(BaseModelOutput):

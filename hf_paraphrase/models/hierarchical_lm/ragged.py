@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Ragged", "Words", "at_symbols", "find_words", "spellings"]
-
 
 @dataclass(frozen=True)
 class Ragged:

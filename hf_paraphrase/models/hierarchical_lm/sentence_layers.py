@@ -12,8 +12,6 @@ from ..layers.recurrent import fit_width
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
 
-__all__ = ["Gru", "ScaledLinear", "SentenceAttention", "TransformerLayer", "condition", "make_layer", "split"]
-
 # GELU(z) has a mean square of 1 where z is normal with this standard deviation.
 GAIN = 1.47
 # The bias' share of z's variance. With none, a vector that is a little too small gets smaller from layer to layer, a

@@ -11,8 +11,6 @@ from transformers import PreTrainedTokenizer
 
 from ..layers.portable import PortableTokenizer
 
-__all__ = ["HierarchicalLmTokenizer"]
-
 # In the order of their ids, which HierarchicalLmConfig has as defaults.
 MARKS = ("<pad>", "<s>", "</s>", "<unk>", "<stop>")
 VOCAB_SIZE, MAX_CHARACTERS = 306, 20

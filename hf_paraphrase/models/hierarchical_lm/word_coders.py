@@ -12,8 +12,6 @@ from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
 from .sentence_layers import Gru, ScaledLinear
 
-__all__ = ["FeedForward", "WordDecoder", "WordEncoder"]
-
 # Mean of an English word or punctuation mark; other positions are zeros.
 CHARACTERS = 4
 

@@ -6,8 +6,6 @@ from torch import nn
 from .layer_weights import parameter_of
 from .precision import at_least_single
 
-__all__ = ["AdditiveAttention"]
-
 
 class AdditiveAttention(nn.Module):
     """Bahdanau attention: `softmax(v·tanh(W_q s + W_k h))` over the source states (Bahdanau et al. 2015, section 3.1).

@@ -4,8 +4,6 @@ from huggingface_hub.dataclasses import strict
 
 from .portable import PortableConfig
 
-__all__ = ["SentencePairConfig"]
-
 
 @strict
 class SentencePairConfig(PortableConfig):

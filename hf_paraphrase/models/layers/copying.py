@@ -10,8 +10,6 @@ from torch import nn
 from .precision import at_least_single
 from .scan import is_traced
 
-__all__ = ["Copying", "add_copied_words", "copying_loss", "count_outside_words"]
-
 
 class Copying(NamedTuple):
     """How much the decoder copies from where.

@@ -3,8 +3,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-__all__ = ["Dropout"]
-
 # Random numbers of 15 bits: as many as int16 has without a sign.
 LEVELS = 2**15
 

@@ -18,8 +18,6 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from .portable import PortableModel
 from .token_ids import embed
 
-__all__ = ["SET_BY_MODEL", "EncoderDecoder", "WritingPreTrainedModel"]
-
 # The default of fields that a model sets before it reads them: a `ModelOutput` may have one field without a default.
 SET_BY_MODEL: Any = None
 

@@ -5,8 +5,6 @@ import math
 from torch import nn
 from transformers import initialization as init
 
-__all__ = ["draw_uniform", "scale_initializer_range"]
-
 
 def scale_initializer_range(hidden_size: int) -> float:
     """How far from 0 the weights of an LSTM may start: 0.08 at 1,000 units, and more for narrower layers.

@@ -15,8 +15,6 @@ from .token_ids import shift_tokens_right
 from .vocabulary import score_words
 from .writing import WritingModel
 
-__all__ = ["LanguageModelHeadMixin", "language_model_loss", "scored"]
-
 
 class LanguageModelHeadMixin(WritingModel, GenerationMixin):
     """What encoder-decoders with a softmax over the vocabulary share; before a family's base class.

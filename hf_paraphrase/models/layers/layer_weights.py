@@ -6,8 +6,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-__all__ = ["input_device", "parameter_of"]
-
 
 def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
     """Return a parameter of a layer as a tensor of floats.

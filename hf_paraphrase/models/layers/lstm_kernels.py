@@ -23,8 +23,6 @@ from .prepacked_weights import PrepackedWeights, can_prepack, multiplier
 from .products import has_wide_vectors, linear, multiply
 from .scan import scan
 
-__all__ = ["IdentityOutputLstm", "run_lstm", "scan_lstm"]
-
 logger = logging.get_logger(__name__)
 
 # Runs some layers of an LSTM over packed words; the state is theirs alone.

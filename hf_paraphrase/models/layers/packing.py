@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["LstmState", "PackedOrder", "order_of_real", "packed_order", "replace_states", "select_states"]
-
 LstmState = tuple[torch.Tensor, torch.Tensor]
 """The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
 

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig, PreTrainedModel
 
-__all__ = ["PortableCode", "PortableConfig", "PortableModel", "PortableTokenizer", "can"]
-
 
 class PortableCode:
     """Mixin of configurations, models and tokenizers: saving one of this package writes the code of its family.

@@ -4,8 +4,6 @@ from functools import cache
 
 import torch
 
-__all__ = ["at_least_single", "fast_dtype", "runs_lstm"]
-
 
 def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
     """Raise half precision to single, in which losses and softmaxes are summed; double precision stays as it is."""

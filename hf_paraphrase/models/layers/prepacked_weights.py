@@ -13,8 +13,6 @@ from torch import nn
 
 from .packing import LstmState
 
-__all__ = ["PrepackedWeights", "prepacked"]
-
 STEPS_WORTH_PACKING = 8
 # A layer's weights are packed once it has multiplied this many rows by them; for fewer it takes longer than it saves.
 MANY_ROWS = 64

@@ -8,8 +8,6 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["add_product", "has_wide_vectors", "linear", "multiply"]
-
 
 def multiply(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return `x @ weight.t()`."""

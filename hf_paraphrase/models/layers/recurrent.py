@@ -13,8 +13,6 @@ from .packing import LstmState, order_of_real, replace_states, select_states
 from .prepacked_weights import PrepackedWeights
 from .scan import is_traced
 
-__all__ = ["RecurrentCache", "StackedLstm", "count_source_beams", "fit_width"]
-
 
 class RecurrentCache:
     """The cache of a recurrent decoder between `generate()` steps, instead of transformers' key-value cache.

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-__all__ = ["is_traced", "scan"]
-
 
 def is_traced() -> bool:
     """Whether `torch.export` is tracing (with `strict=False`, its default), and not `torch.compile`."""

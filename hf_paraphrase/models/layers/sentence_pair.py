@@ -13,16 +13,6 @@ from .initial_weights import draw_uniform
 from .portable import PortableModel
 from .precision import at_least_single
 
-__all__ = [
-    "MatchingHead",
-    "PairSide",
-    "SentencePairPreTrainedModel",
-    "matching_loss",
-    "max_margin_loss",
-    "ranked_pairs",
-    "split_pair",
-]
-
 
 class PairSide(NamedTuple):
     """One side of a batch of pairs, every row's words first and its padding behind them.

@@ -8,8 +8,6 @@ from functools import reduce
 import torch
 from torch import nn
 
-__all__ = ["check_ids", "check_pair", "embed", "join_rows", "shift_tokens_right"]
-
 
 def check_ids(table: nn.Embedding, ids: torch.Tensor, name: str) -> None:
     """Raise ValueError for an id outside the vocabulary (on the CPU, where looking costs no wait)."""

@@ -14,19 +14,6 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from .dropout import Dropout
 
-__all__ = [
-    "Memory",
-    "MultiHeadAttention",
-    "PostNormLayer",
-    "additive_mask",
-    "causal_mask",
-    "position_states",
-    "sinusoids",
-    "to_additive",
-    "zero_padding",
-]
-
-
 MaskOrNone = TypeVar("MaskOrNone", torch.Tensor, torch.Tensor | None)
 
 

@@ -5,8 +5,6 @@ from torch import nn
 
 from .products import linear
 
-__all__ = ["score_words"]
-
 # Slices of the matrix that stay in a core's cache while all rows pass, and the size from which that pays.
 SLICE, LARGE = 2**19, 2**23
 

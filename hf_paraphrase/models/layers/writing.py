@@ -7,8 +7,6 @@ from typing import Any
 
 from .portable import PortableConfig, PortableModel
 
-__all__ = ["WritingConfig", "WritingModel"]
-
 TASK = "text2text-generation"
 
 

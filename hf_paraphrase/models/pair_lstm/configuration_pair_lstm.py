@@ -4,8 +4,6 @@ from huggingface_hub.dataclasses import strict
 
 from ..layers.configuration_sentence_pair import SentencePairConfig
 
-__all__ = ["PairLstmConfig"]
-
 
 @strict
 class PairLstmConfig(SentencePairConfig):

@@ -11,8 +11,6 @@ from ..layers.sentence_pair import MatchingHead, PairSide, SentencePairPreTraine
 from ..layers.token_ids import embed
 from .configuration_pair_lstm import PairLstmConfig
 
-__all__ = ["PairLstmForSequenceClassification", "WordByWordAttention"]
-
 
 class BagOfWordsEncoder(nn.Module):
     """The concatenated sums of the embeddings of X and Y (NBOW)."""

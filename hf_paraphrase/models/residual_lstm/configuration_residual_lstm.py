@@ -5,8 +5,6 @@ from huggingface_hub.dataclasses import strict
 from ..layers.initial_weights import scale_initializer_range
 from ..layers.writing import WritingConfig
 
-__all__ = ["ResidualLstmConfig"]
-
 
 @strict
 class ResidualLstmConfig(WritingConfig):

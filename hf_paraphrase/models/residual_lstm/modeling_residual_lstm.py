@@ -22,8 +22,6 @@ from ..layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
 from ..layers.token_ids import embed
 from .configuration_residual_lstm import ResidualLstmConfig
 
-__all__ = ["ResidualLstmForConditionalGeneration", "ResidualLstmModel", "ResidualLstmPreTrainedModel"]
-
 
 @dataclass
 class ResidualLstmEncoderOutput(BaseModelOutput):

@@ -17,8 +17,6 @@ from ..text.surface import restore_surface
 from ..text.unknown_words import find_attended, put_words, read_words_of_source
 from .generation_request import DECODINGS, GenerationRequest
 
-__all__ = ["Batch", "Output", "Sequences", "decode", "decode_with_unknown", "encode", "generate", "write_batch"]
-
 
 class ScoredOutputs(NamedTuple):
     """Sequences, `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None."""

@@ -8,8 +8,6 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-__all__ = ["BeamLayer", "keep_by_time"]
-
 
 def keep_by_time(cache: object) -> None:
     """Replace the self-attention layers of a transformers cache by `BeamLayer`s, if they grow in the usual way."""

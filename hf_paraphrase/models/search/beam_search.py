@@ -24,8 +24,6 @@ from .beam_cache import keep_by_time
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
 
-__all__ = ["BeamSearch", "FoundSentences", "beam_search", "is_covered"]
-
 # Finished texts leave the batch once they are this share of it, since the caches are copied each time; where beams
 # share their source's part of them, at once.
 LEAVING_PART = 8

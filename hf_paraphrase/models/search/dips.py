@@ -14,8 +14,6 @@ from ..layers.layer_weights import parameter_of
 from ..layers.precision import at_least_single
 from .found_sentences import DEAD, Frame, HookedSearch, check_beams, forbid_source, keep_best, read_words
 
-__all__ = ["MAX_NGRAM", "SubmodularObjective", "WordsOfSource", "choose_set", "dips", "word_closeness"]
-
 # The lengths of n-grams that count, 1 to this, as in the authors' code.
 MAX_NGRAM = 3
 # Values that differ by less are equal: order of summation, and with it the size of a batch, changes the last digits.

@@ -12,8 +12,6 @@ from transformers.generation.utils import GenerateBeamOutput
 from .beam_search import BeamSearch, is_covered
 from .found_sentences import DEAD, Frame, HookedSearch, check_beams, forbid, forbid_source, keep_best, read_words
 
-__all__ = ["diverse_beam_search"]
-
 # What a word costs for each group that has chosen it, in nats, where nobody says otherwise.
 DIVERSITY_PENALTY = 0.5
 

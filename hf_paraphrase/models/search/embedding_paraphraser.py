@@ -17,8 +17,6 @@ from transformers import (
 from ..layers.layer_weights import input_device
 from ..layers.precision import at_least_single
 
-__all__ = ["EmbeddingParaphraser", "ParaphraseCandidate", "perturb"]
-
 
 class ParaphraseCandidate(NamedTuple):
     """One of the sentences that may say what another does.

@@ -9,8 +9,6 @@ import torch
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-__all__ = ["DEAD", "Frame", "HookedSearch", "check_beams", "forbid", "forbid_source", "keep_best", "read_words"]
-
 # A beam with less than this continues nothing: beam search starts all beams of a text but one at -1e9, and returns
 # that where it has found nothing.
 DEAD = -1e8

@@ -17,8 +17,6 @@ from .dips import dips
 from .diverse_beam_search import diverse_beam_search
 from .pipeline_checks import check_arguments, plain_number
 
-__all__ = ["DECODINGS", "GenerationRequest", "check_arguments_of_a_text", "find_decoding", "task_parameters"]
-
 # What `generate()` does not hand on to a search of another's.
 FOR_ITS_OWN_SEARCH = ("assistant_model", "assistant_tokenizer", "streamer", "synced_gpus", "tokenizer")
 

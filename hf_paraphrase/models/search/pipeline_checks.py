@@ -13,24 +13,6 @@ from typing import Any, NamedTuple, cast
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-__all__ = [
-    "TextWithPair",
-    "check_argument_names",
-    "check_arguments",
-    "check_each_text",
-    "check_length",
-    "check_model",
-    "check_pairs",
-    "check_text",
-    "check_tokenizer",
-    "find_pairs",
-    "load_retriever",
-    "plain_number",
-    "read_array",
-    "refuse_misspelt",
-    "warn_of_length",
-]
-
 logger = logging.get_logger(__name__)
 
 

@@ -38,8 +38,6 @@ from .pipeline_checks import (
     warn_of_length,
 )
 
-__all__ = ["Text2TextGenerationPipeline"]
-
 # Texts of a stream whose pairs are found together.
 TEXTS_AT_ONCE = 256
 # What a checkpoint may set for the task.

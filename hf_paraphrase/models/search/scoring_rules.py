@@ -19,8 +19,6 @@ from transformers import (
     SuppressTokensLogitsProcessor,
 )
 
-__all__ = ["ScoringRules", "likeliest_log_probs", "likeliest_words", "log_normalizer"]
-
 # Rows at once in `likeliest_log_probs`, so that they and their exponentials stay in a core's cache.
 ROWS_AT_ONCE = 8
 # Words of a block in `likeliest_words`, and how many blocks a wanted word must come to for them to pay.

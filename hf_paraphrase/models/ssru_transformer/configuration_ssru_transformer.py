@@ -3,8 +3,6 @@ from transformers import MarianConfig
 
 from ..layers.writing import WritingConfig
 
-__all__ = ["SsruTransformerConfig"]
-
 
 # `MarianConfig` first, or the fields that both have would get the defaults of `PreTrainedConfig`.
 @strict

@@ -21,8 +21,6 @@ from ..layers.token_ids import embed
 from ..layers.transformer import additive_mask, position_states, zero_padding
 from .configuration_ssru_transformer import SsruTransformerConfig
 
-__all__ = ["SsruTransformerForConditionalGeneration", "SsruTransformerModel", "SsruTransformerPreTrainedModel"]
-
 
 class StateLayer(DynamicLayer):
     """A layer of a cache that keeps only the last of its states: `keys` is `(batch, 1, 1, d_model)`."""

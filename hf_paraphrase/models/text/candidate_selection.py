@@ -9,17 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-__all__ = [
-    "jaccard_similarity",
-    "mean_bleu",
-    "select_by_difference",
-    "select_by_jaccard",
-    "select_by_mbr",
-    "select_by_score",
-    "token_set",
-    "tokens",
-]
-
 TOKEN = re.compile(r"\w+|[^\w\s]")
 LONGEST_NGRAM = 4
 

@@ -10,19 +10,6 @@ from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTr
 
 from ..layers.portable import can
 
-__all__ = [
-    "OpenTokenizer",
-    "check_strength",
-    "control_ids",
-    "decode_with_words",
-    "encode_inputs",
-    "find_control",
-    "has_words",
-    "keep_prefix",
-    "read_prefix",
-    "source_limit",
-]
-
 
 def check_strength(strength: float | None) -> None:
     """Raise ValueError unless `strength` is None or a number from 0 to 1."""

@@ -8,8 +8,6 @@ from difflib import get_close_matches
 
 from transformers import PreTrainedTokenizerBase
 
-__all__ = ["mend_miscopied_words"]
-
 LETTERS = re.compile(r"[^\W_]+")
 # Least sub-words of a word that can have been copied wrongly, and of the wrong copy.
 RARE, BROKEN = 2, 3

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from transformers import PreTrainedTokenizerBase
 
-__all__ = ["find_stand_ins", "put_back", "put_stand_ins"]
-
 # The parts of an emoji, such as ❤️ and 👩‍🔬, are one sign.
 WORD_OR_SIGN = re.compile(r"\w+|[\u2190-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]+|[^\w\s]")
 # What canonical decomposition does not take apart, and signs. µm is read as mm and kΩ as kW, since models copy units.
@@ -43,10 +41,10 @@ def find_stand_ins(tokenizer: PreTrainedTokenizerBase, text: str) -> dict[str, s
         return {}
     words = dict.fromkeys(WORD_OR_SIGN.findall(unicodedata.normalize("NFC", text)))
     near = {word: _fold(word) for word in words if not word.isascii() and not _is_read_whole(tokenizer, word)}
-    for opening, closing in QUOTES:
-        if opening in near and closing in near:
-            near[opening + closing] = near.pop(opening)
-            del near[closing]
+    for quotes in QUOTES:
+        if near.keys() >= set(quotes):
+            near[quotes] = near.pop(quotes[0])
+            del near[quotes[1]]
     taken = Counter(map(str.lower, words)) + Counter(map(str.lower, near.values()))
     found = {
         other: word

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from itertools import zip_longest
 
-__all__ = ["drop_invisible", "restore_surface"]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

@@ -11,8 +11,6 @@ from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 from .encoded_inputs import control_ids
 
-__all__ = ["can_replace_unknown", "check_replaceable", "find_attended", "put_words", "read_words_of_source"]
-
 
 def can_replace_unknown(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
     """Whether unknown words can be replaced: see `check_replaceable`."""
