@@ -12,8 +12,8 @@ from hf_paraphrase.generation.engine import (
     generate_outputs,
     generate_paraphrases,
     generate_several,
-    load_paraphraser,
 )
+from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.models.search.generation_request import GenerationRequest
 from hf_paraphrase.models.search.pipeline_text2text import Text2TextGenerationPipeline
 from hf_paraphrase.models.text.surface import restore_surface

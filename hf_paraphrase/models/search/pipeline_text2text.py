@@ -194,9 +194,10 @@ class Text2TextGenerationPipeline(Pipeline):
         if isinstance(inputs, Mapping) or not (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__")):
             check_text(inputs, "the input of the pipeline")
         check_arguments({"batch_size": batch_size})
-        if self._asks_for_all(self._forward_params | kwargs):
-            kwargs = {**dict.fromkeys(CHOICE), **kwargs}
-        request = self._request(self._forward_params | self._sanitize_parameters(**kwargs)[1])
+        asked = self._forward_params | self._sanitize_parameters(**kwargs)[1]
+        if self._asks_for_all(asked | kwargs):
+            kwargs, asked = ({**dict.fromkeys(CHOICE), **given} for given in (kwargs, asked))
+        request = self._request(asked)
         run = partial(super().__call__, batch_size=plain_number(batch_size), num_workers=num_workers, **kwargs)
         is_one = isinstance(inputs, str) or (isinstance(inputs, Sequence) and len(inputs) == 1)
         check_arguments_of_a_text(request.parameters, 1 if is_one else 2)
