@@ -61,8 +61,13 @@ def test_the_first_with_other_words_is_chosen_and_the_first_where_none_has():
 
 
 def test_candidates_with_obvious_faults_are_passed_over():
-    groups = [["He had to to go.", "he must go.", "He must go."], ["I know know that that is so.", "that that is"]]
-    assert select_by_difference(["He had to go.", "i know that that is so."], groups) == [2, 1]
+    sources = ["He had to go.", "i know that that is so.", "I won 🎉"]
+    groups = [
+        ["He had to to go.", "he must go.", "He must go."],
+        ["I know know that that is so.", "that that is"],
+        ["I have won", "I have won 🎉"],
+    ]
+    assert select_by_difference(sources, groups) == [2, 1, 1]
 
 
 def test_names_and_numbers_stay_where_the_words_change():

@@ -44,16 +44,18 @@ def select_by_jaccard(sources: Sequence[str], candidates: Sequence[Sequence[str]
 def select_by_difference(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[int]:
     """For each source the place of the first candidate with other words, or another order, and no obvious fault.
 
-    Faults are a lost name (a word with a capital letter or a digit, but for the first of a text), a word twice in a
-    row, and a beginning without the capital of the source. 0 where every candidate has one or the source's words.
+    Faults are a lost name (a word with a capital letter or a digit, but for the first of a text) or emoji, a word twice
+    in a row, and a beginning without the capital of the source. 0 where every candidate has one or the source's words.
     """
     places = []
     for source, texts in zip(sources, candidates, strict=True):
         words, names = _alphanumeric_tokens(source), _names(source)
+        emoji = {character for character in source if unicodedata.category(character) == "So"}
         found = map(_alphanumeric_tokens, texts)
         is_wanted = [
             others != words
             and names <= set(others)
+            and emoji <= set(text)
             and _repeats(others) <= _repeats(words)
             and text[:1].isupper() >= source[:1].isupper()
             for text, others in zip(texts, found, strict=True)
