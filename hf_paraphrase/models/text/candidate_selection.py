@@ -44,8 +44,8 @@ def select_by_jaccard(sources: Sequence[str], candidates: Sequence[Sequence[str]
 def select_by_difference(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[int]:
     """For each source the place of the first candidate with other words, or another order, and no obvious fault.
 
-    Faults are a lost name (a word with a capital letter or a digit, but for the first of a text) or emoji, a word twice
-    in a row, and a beginning without the capital of the source. 0 where every candidate has one or the source's words.
+    Faults are a lost name (a word with a capital letter or a digit, but for the first of a text) or emoji, a word
+    twice in a row, and a beginning without the capital of the source. 0 where each has one or the source's words.
     """
     places = []
     for source, texts in zip(sources, candidates, strict=True):
