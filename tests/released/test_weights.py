@@ -35,3 +35,13 @@ def test_a_sentence_of_ones_own() -> None:
 def test_signs_and_names_that_are_hard_to_copy_are_kept(text: str, kept: tuple[str, ...]) -> None:
     (written,) = pipeline("text2text-generation", device="cpu")(text, num_beams=4)
     assert all(word in written["generated_text"] for word in kept)
+
+
+@pytest.mark.parametrize(
+    "text", ["He hid the letter under a loose floorboard in the attic.", "I love this song ❤️ today!"]
+)
+def test_the_pipeline_gives_no_copy_unless_asked_for_beams(text: str) -> None:
+    write = pipeline("text2text-generation", device="cpu")
+    (beam,), (chosen,) = write(text, num_return_sequences=1), write(text)
+    assert beam["generated_text"] == text != chosen["generated_text"]
+    assert "❤️" in chosen["generated_text"] or "❤️" not in text
