@@ -40,6 +40,8 @@ SILENT = {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_i
 SILENT |= {"transformers_version", "_from_model_config", "early_stopping", "temperature", "top_k", "top_p"}
 # What changes nothing by its value, beside what is switched off.
 NEUTRAL = {"repetition_penalty": 1, "num_beam_groups": 1}
+# Tokens that are scored together: each has a row of the whole vocabulary.
+MOST_TOKENS = 2048
 # What saving a model writes into its config.
 WRITTEN_BY_SAVING = {"architectures", "dtype", "transformers_version", "_name_or_path"}
 
@@ -229,7 +231,10 @@ class CTranslate2Generator(_ConvertedModel):
     def log_probs(self, rows: Sequence[list[int]]) -> list[list[float]]:
         """The log-probability in nats of each token of each row, except the first, given the previous ones."""
         tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in rows]
-        return [one.log_probs for one in self.converted.score_batch(tokens, max_input_length=0)]
+        scored = self.converted.score_batch(
+            tokens, max_batch_size=MOST_TOKENS, batch_type="tokens", max_input_length=0
+        )
+        return [one.log_probs for one in scored]
 
 
 def load_engine(
