@@ -184,7 +184,8 @@ class LanguageModelWriter(ModelWriter):
             return
         for found in self.prompt.read_answer(answer, text):
             # What was taken off has counted in the mean, and so have marks within, or another end.
-            is_whole = answer.removeprefix(" ") == found and ids[len(words)] == self.encoder.end and not self.marks.intersection(words)
+            is_whole = answer == (found if self.encoder.is_chat else f" {found}")
+            is_whole = is_whole and ids[len(words)] == self.encoder.end and not self.marks.intersection(words)
             known = math.exp(mean) if is_whole and mean is not None else None
             yield Candidate(found, fluency=known)
 
