@@ -20,6 +20,7 @@ from transformers import (
 )
 from transformers.generation.utils import GenerateBeamEncoderDecoderOutput, GenerateBeamOutput
 
+from ..layers.prepacked_weights import prepacked
 from .beam_cache import keep_by_time
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
@@ -68,8 +69,9 @@ def beam_search(
     Words, scores and their order are the same, but for sums that differ in the last digits where a batch has fewer
     rows. All beams of a text start as one row; the likeliest words are found among the logits, of which only theirs
     are normalized; what is forbidden by length alone is masked in place; hypotheses are pointers, followed once at the
-    end; caches are reordered where beams changed places, the source's part of them never; and texts that can find no
-    better sentence leave the batch. What this does not cover (`is_covered`) is left to transformers.
+    end; caches are reordered where beams changed places, the source's part of them never; linear layers multiply by
+    packed weights; and texts that can find no better sentence leave the batch. What this does not cover (`is_covered`)
+    is left to transformers.
 
     Args:
         model: Any model whose `generate()` does beam search.
@@ -87,7 +89,8 @@ def beam_search(
             config.output_scores, usual_search = config.return_dict_in_generate, usual._beam_search
         return usual_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
     search = BeamSearch(model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs)
-    found = search.run()
+    with prepacked(model):
+        found = search.run()
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
