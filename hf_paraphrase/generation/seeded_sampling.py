@@ -56,8 +56,10 @@ def sample_seeded(
 class GumbelNoise(LogitsProcessor):
     """Adds Gumbel noise, each text's drawn by its own seed.
 
-    The noise of a token does not depend on the vocabulary size, which for models that copy words grows with the words
-    of the batch. Only tokens that may follow get any, and no text that has ended.
+    Each number is a hash of the seed, the place among the text's sequences, the step and the token (a counter-based
+    generator; Salmon et al. 2011): it depends on neither the batch nor the vocabulary size, which for models that copy
+    words grows with the words of the batch, and all are computed at once, where the scores are. Only tokens that may
+    follow get any, and no sequence that has ended.
 
     Args:
         count: The sequences of each text, consecutive.
@@ -66,19 +68,29 @@ class GumbelNoise(LogitsProcessor):
     """
 
     def __init__(self, seeds: list[int], count: int, prompt_length: int, ends: torch.Tensor):
-        self.seeds, self.count, self.prompt_length, self.ends = seeds, count, prompt_length, ends
+        self.prompt_length, self.ends = prompt_length, ends
+        keys = [seed_of(place, str(seed)) for seed in seeds for place in range(count)]
+        self.keys = torch.tensor(keys, device=ends.device)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         # A prompt of a language model may be padded; an encoder-decoder begins with one token.
-        step, shape = input_ids.shape[1] - self.prompt_length + 1, (scores.shape[1], self.count)
-        is_open = ~torch.isin(input_ids[:, self.prompt_length :], self.ends).any(dim=1)
+        written = input_ids[:, self.prompt_length :]
+        is_open = ~torch.isin(written, self.ends).any(dim=1, keepdim=True)
+        rows, tokens = (scores.isfinite() & is_open).nonzero(as_tuple=True)
+        keys = _mix(self.keys + STRIDE * torch.tensor(written.shape[1] + 1))
+        uniform = (_mix(keys[rows] + STRIDE * tokens) & LOW_BITS).double().add_(0.5).div_(LOW_BITS + 1)
         noisy = scores.clone()
-        for text, is_written in enumerate(is_open.view(-1, self.count).any(dim=1).tolist()):
-            if not is_written:
-                continue
-            rows = noisy[text * self.count : (text + 1) * self.count]
-            generator = torch.Generator().manual_seed(seed_of(step, str(self.seeds[text])))
-            is_possible = rows.isfinite()
-            uniform = torch.rand(shape, generator=generator).T[is_possible.cpu()].clamp_(min=1e-10)
-            rows[is_possible] -= uniform.log_().neg_().log_().to(rows)
+        noisy[rows, tokens] -= uniform.log_().neg_().log_().to(scores)
         return noisy
+
+
+# Of splitmix64 (Steele, Lea and Flood 2014), as signed numbers: the golden ratio, and what its finalizer multiplies by.
+STRIDE, FACTORS = 0x9E3779B97F4A7C15 - 2**64, (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
+LOW_BITS = 2**52 - 1
+
+
+def _mix(numbers: torch.Tensor) -> torch.Tensor:
+    """The finalizer of splitmix64, whose shifts bring in zeros."""
+    for shift, factor in zip((30, 27), FACTORS, strict=True):
+        numbers = (numbers ^ (numbers >> shift & (1 << 64 - shift) - 1)) * factor
+    return numbers ^ (numbers >> 31 & (1 << 33) - 1)

@@ -45,8 +45,8 @@ COLUMNS = {
 }
 ANSWERS = "answers.json"
 
-# The schedule ends with the budget, however small; small batches make more steps of it.
-SHARED = {"lr_scheduler_type": "linear", "warmup_steps": 100, "max_tokens_per_batch": 2500}
+# The schedule ends with the budget, however small.
+SHARED = {"lr_scheduler_type": "linear", "warmup_steps": 100}
 SETTINGS = Settings(
     {
         "residual LSTM with attention": Trained("residual-lstm-open", SHARED),
@@ -94,6 +94,7 @@ def compare_on_open_text(
     encoder: Any = None,
     language_model: str | None = None,
     round_trip: Sequence[str] = (),
+    max_tokens_per_batch: int = 2500,
     max_samples: int = 150,
     language_model_samples: int = 20,
     n_samples: int = 1000,
@@ -118,6 +119,7 @@ def compare_on_open_text(
         encoder: Sentence encoder for the cosine; None leaves it out.
         language_model: Causal language model, such as a .gguf file; None leaves it out.
         round_trip: Two translators, from English to another language and back.
+        max_tokens_per_batch: Of the trainings; small batches make more steps of a small budget.
         max_samples: Test texts of each kind.
         language_model_samples: How many of these the language model answers: it is slow.
         n_samples: Resampled test sets for the 95% intervals.
@@ -140,7 +142,7 @@ def compare_on_open_text(
     trained = replace(trained, systems={name: trained.systems[name] for name in systems or trained.systems})
     kinds = _read_kinds(files, max_samples)
     train = files.get("train", ())
-    runs = _list_runs(trained, train, output_dir, seed, max_samples) if train else []
+    runs = _list_runs(trained, train, output_dir, seed, max_samples, max_tokens_per_batch) if train else []
     train_all(runs, trained.minutes if minutes is None else minutes, None, jobs, device, report)
     measured = _list_systems(runs, round_trip, language_model, language_model_samples)
     judge = None if encoder is None else load_encoder(encoder)
@@ -166,10 +168,13 @@ def _corpus(path: str, max_samples: int) -> dict[str, Any]:
     return {"dataset": "groups", "dataset_name": "filtered", "dataset_kwargs": kwargs}
 
 
-def _list_runs(settings: Settings, files: Sequence[str], folder: Path, seed: int, max_samples: int) -> list[Run]:
-    """The trainings, all on the same mixture."""
+def _list_runs(
+    settings: Settings, files: Sequence[str], folder: Path, seed: int, max_samples: int, max_tokens_per_batch: int
+) -> list[Run]:
+    """The trainings, all on the same mixture, in batches of the same size."""
     mixture = [{"name": Path(path).stem, **_corpus(path, max_samples)} for path in files]
-    systems = {name: replace(one, fields={**one.fields, "mixture": mixture}) for name, one in settings.systems.items()}
+    shared = {"mixture": mixture, "max_tokens_per_batch": max_tokens_per_batch}
+    systems = {name: replace(one, fields={**one.fields, **shared}) for name, one in settings.systems.items()}
     return list_runs(replace(settings, systems=systems), folder, [seed])
 
 

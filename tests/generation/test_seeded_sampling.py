@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -8,13 +10,23 @@ from tests.models.test_pipeline_text2text import text2text
 from tests.models.tiny import tiny_bart, tiny_t5
 
 
+def splitmix(number: int) -> int:
+    """The finalizer of splitmix64, in whole numbers of Python."""
+    number %= 2**64
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    number = (number ^ number >> 27) * 0x94D049BB133111EB % 2**64
+    return number ^ number >> 31
+
+
 def plain_noise(seeds: list[int], count: int, step: int, scores: torch.Tensor) -> torch.Tensor:
     """Noise for every token of every text, at a step from 1."""
-    rows = []
+    golden, noise = 0x9E3779B97F4A7C15, []
     for seed in seeds:
-        generator = torch.Generator().manual_seed(seed_of(step, str(seed)))
-        rows.append(torch.rand(scores.shape[1], count, generator=generator).T)
-    return scores - (-torch.cat(rows).clamp(min=1e-10).log()).log()
+        for place in range(count):
+            key = splitmix(seed_of(place, str(seed)) + golden * step)
+            drawn = [(splitmix(key + golden * token) % 2**52 + 0.5) / 2**52 for token in range(scores.shape[1])]
+            noise.append([-math.log(-math.log(one)) for one in drawn])
+    return scores + torch.tensor(noise)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -36,6 +48,18 @@ def test_noise_is_left_out_only_where_it_changes_nothing(count: int, impossible:
     torch.testing.assert_close(noisy, expected, rtol=1e-6, atol=1e-6)
     assert torch.equal(noisy.argmax(dim=1), expected.argmax(dim=1))
     assert torch.equal(scores, before)
+
+
+def test_noise_is_as_gumbel_says() -> None:
+    """Neighbouring tokens, sequences, steps and seeds: mean and variance of each, no correlation between them."""
+    draws = [
+        GumbelNoise([seed], 2, 1, torch.tensor([0]))(torch.ones(2, 1 + step, dtype=torch.long), torch.zeros(2, 20_000))
+        for seed, step in ((1, 0), (1, 1), (2, 0))
+    ]
+    rows = torch.cat([*draws, draws[0].roll(1, dims=1)])
+    torch.testing.assert_close(rows.mean(1), torch.full((8,), 0.5772), rtol=0, atol=0.04)
+    torch.testing.assert_close(rows.var(1), torch.full((8,), math.pi**2 / 6), rtol=0, atol=0.1)
+    assert (rows.corrcoef() - torch.eye(8)).abs().max() < 0.03
 
 
 @pytest.mark.parametrize("make", [tiny_t5, tiny_bart])
