@@ -35,7 +35,16 @@ from .int8 import count_parameters
 from .loading import check_loading_arguments, load_paraphraser
 from .open_judge import OpenJudge
 from .own_text import OwnText
-from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, WEIGHTS, Choice, Paraphrase, find_preset
+from .paraphrase_choice import (
+    CAUSAL_WEIGHTS,
+    MIN_ADEQUACY,
+    MIN_NOVELTY,
+    MIN_OPEN_ADEQUACY,
+    WEIGHTS,
+    Choice,
+    Paraphrase,
+    find_preset,
+)
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
 from .protected_text import DEFAULT_KEEP, check_keep
@@ -217,7 +226,7 @@ class Paraphraser:
         diversity: float = 0.0,
         keep: Sequence[str | os.PathLike] | os.PathLike = DEFAULT_KEEP,
         language: str = "en",
-        weights: Sequence[float] = WEIGHTS,
+        weights: Sequence[float] | None = None,
         decoding: str | None = None,
         num_candidates: int | None = None,
         num_neighbors: int | None = None,
@@ -257,7 +266,8 @@ class Paraphraser:
                 in double quotes if a kind has such a name: `keep=['"name"']`. See `find_kept`. By default all but code
                 and quotes. A path is a file of terms, one per line. Case counts only if the model is cased.
             language: Language code of the texts: in German, capitals do not mark names (see `check_keep`).
-            weights: Weights of adequacy, fluency and novelty in `score`, their geometric mean.
+            weights: Weights of adequacy, fluency and novelty in `score`, their geometric mean. None for 1, 3 and 0.25,
+                and with `fluency` for 1, 1 and 0.25.
             decoding: Decoding method: "beam" (the default for one paraphrase), "diverse_beam" (for several),
                 "dips", "sample" (of language models; with `temperature`, `top_k`, `top_p`), or "noise" (of models that
                 embed sentences; with `temperature` and `noise`). CTranslate2 supports only "beam".
@@ -298,6 +308,8 @@ class Paraphraser:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
         if select is not None:
             adequacy, weights = find_preset(select, adequacy, weights)
+        elif weights is None:
+            weights = WEIGHTS if fluency is None else CAUSAL_WEIGHTS
         choice = Choice(
             n=n,
             min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,

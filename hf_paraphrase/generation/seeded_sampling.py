@@ -84,7 +84,7 @@ class GumbelNoise(LogitsProcessor):
         return noisy
 
 
-# Of splitmix64 (Steele, Lea and Flood 2014), as signed numbers: the golden ratio, and what its finalizer multiplies by.
+# Of splitmix64 (Steele et al. 2014), as signed numbers: the golden ratio, and what its finalizer multiplies by.
 STRIDE, FACTORS = 0x9E3779B97F4A7C15 - 2**64, (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 LOW_BITS = 2**52 - 1
 

@@ -6,6 +6,7 @@ import io
 import math
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ import hf_paraphrase.generation.paraphraser as paraphraser_module
 import hf_paraphrase.generation.writers as writers
 from hf_paraphrase import Paraphrase, Paraphraser, ParaphraseRetriever
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.paraphrase_choice import combine_scores
+from hf_paraphrase.generation.paraphrase_choice import CAUSAL_WEIGHTS, WEIGHTS, combine_scores
 from hf_paraphrase.generation.set_selection import normal_form
 from hf_paraphrase.generation.writers import Ask, Candidate, ModelWriter, ignores_case, write
 from hf_paraphrase.metrics.pinc.scoring import pinc
@@ -342,8 +343,11 @@ def test_models_that_are_named_are_loaded_once(tmp_path: Path, monkeypatch: pyte
     load = paraphraser_module.load_causal_fluency
     monkeypatch.setattr(paraphraser_module, "load_causal_fluency", lambda *args: loaded.append(args) or load(*args))
     paraphraser = Paraphraser(tiny_bart(), word_tokenizer())
-    first, second = (paraphraser("the cat sat", fluency=path) for _ in range(2))
+    ask = partial(paraphraser, "the cat sat", fluency=path, keep=(), min_adequacy=0, min_novelty=0)
+    first, second = ask(), ask()
     assert first == second and len(loaded) == 1
+    # Another model's probabilities weigh less.
+    assert first == ask(weights=CAUSAL_WEIGHTS) != ask(weights=WEIGHTS)
 
 
 def test_other_models_are_refused() -> None:
