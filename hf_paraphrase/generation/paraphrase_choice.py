@@ -19,8 +19,8 @@ SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
 # by the round trip varies far more than fluency, and much weight on novelty takes the best candidates away.
 WEIGHTS = (1.0, 3.0, 0.25)
-# Where another language model judges fluency, by whose choice 59 of 107 first paraphrases were good, and 55 by the weights
-# above: `python scripts/readings.py model_cards/paraphraser-en-small/readings.tsv --fluency MODEL`.
+# Where another language model judges fluency: by them 59 of 107 first paraphrases were good, by those above 55
+# (`python scripts/readings.py model_cards/paraphraser-en-small/readings.tsv --fluency MODEL`).
 CAUSAL_WEIGHTS = (1.0, 1.0, 0.25)
 # One rule instead of the three scores: what judges adequacy, and the weights.
 PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
