@@ -62,7 +62,9 @@ class CallOptions(CandidateOptions):
     language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
     adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
     encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
-    fluency: str | None = option("Causal language model that judges fluency.  [default: the model itself]", None)
+    fluency: str | None = option(
+        "Causal language model that judges fluency: slower, and a better choice.  [default: the model itself]", None
+    )
     return_rejected: bool = option("Also return rejected candidates, with the reason.", False)
     num_beams: int | None = option("Beam width.  [default: the model's, or more if -n needs it]", None, least=1)
     temperature: float | str | None = option(

@@ -78,7 +78,8 @@ class GumbelNoise(LogitsProcessor):
         is_open = ~torch.isin(written, self.ends).any(dim=1, keepdim=True)
         rows, tokens = (scores.isfinite() & is_open).nonzero(as_tuple=True)
         keys = _mix(self.keys + STRIDE * torch.tensor(written.shape[1] + 1))
-        uniform = (_mix(keys[rows] + STRIDE * tokens) & LOW_BITS).double().add_(0.5).div_(LOW_BITS + 1)
+        # 23 bits and a half are a number of single precision, never 0 or 1.
+        uniform = (_mix(keys[rows] + STRIDE * tokens) & LOW_BITS).float().add_(0.5).div_(LOW_BITS + 1)
         noisy = scores.clone()
         noisy[rows, tokens] -= uniform.log_().neg_().log_().to(scores)
         return noisy
@@ -86,11 +87,12 @@ class GumbelNoise(LogitsProcessor):
 
 # Of splitmix64 (Steele et al. 2014), as signed numbers: the golden ratio, and what its finalizer multiplies by.
 STRIDE, FACTORS = 0x9E3779B97F4A7C15 - 2**64, (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
-LOW_BITS = 2**52 - 1
+LOW_BITS = 2**23 - 1
 
 
 def _mix(numbers: torch.Tensor) -> torch.Tensor:
     """The finalizer of splitmix64, whose shifts bring in zeros."""
     for shift, factor in zip((30, 27), FACTORS, strict=True):
-        numbers = (numbers ^ (numbers >> shift & (1 << 64 - shift) - 1)) * factor
-    return numbers ^ (numbers >> 31 & (1 << 33) - 1)
+        shifted = (numbers >> shift).bitwise_and_((1 << 64 - shift) - 1)
+        numbers = shifted.bitwise_xor_(numbers).mul_(factor)
+    return (numbers >> 31).bitwise_and_((1 << 33) - 1).bitwise_xor_(numbers)

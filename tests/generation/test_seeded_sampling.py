@@ -24,7 +24,7 @@ def plain_noise(seeds: list[int], count: int, step: int, scores: torch.Tensor) -
     for seed in seeds:
         for place in range(count):
             key = splitmix(seed_of(place, str(seed)) + golden * step)
-            drawn = [(splitmix(key + golden * token) % 2**52 + 0.5) / 2**52 for token in range(scores.shape[1])]
+            drawn = [(splitmix(key + golden * token) % 2**23 + 0.5) / 2**23 for token in range(scores.shape[1])]
             noise.append([-math.log(-math.log(one)) for one in drawn])
     return scores + torch.tensor(noise)
 
