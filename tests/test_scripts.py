@@ -250,6 +250,7 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "judge.py",
             "pack.py",
             "push_to_hub.py",
+            "readings.py",
             "screenshots.py",
             "strengths.py",
         ),

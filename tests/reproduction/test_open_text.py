@@ -114,7 +114,7 @@ def test_the_table_is_made_whole_and_not_twice(
 
 
 def test_all_learn_the_same_pieces_of_the_same_mixture(files: dict[str, list[str]]) -> None:
-    runs = open_text._list_runs(SETTINGS, files["train"], Path("runs"), 1, 4)
+    runs = open_text._list_runs(SETTINGS, files["train"], Path("runs"), 1, 4, 2500)
     shared = ("mixture", "pairs_per_group", "tokenizer_model", "lowercase", "max_tokens_per_batch", "mixed_precision")
     assert len({json.dumps([getattr(run.recipe.training, name) for name in shared]) for run in runs}) == 1
     assert {run.recipe.model_config["vocab_size"] for run in runs} == {12_000}
