@@ -75,7 +75,8 @@ def main(
         Path | None,
         typer.Option(
             help="The Python of an environment with JoeyNMT and the torch of this one (`python -m venv joey`, "
-            "`joey/bin/pip install joeynmt torch==…`: `joey/bin/python`), for peer; else that is left out."
+            "`joey/bin/pip install joeynmt importlib_metadata torch==…`: `joey/bin/python`), for peer; else that is "
+            "left out."
         ),
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="A PNG file for the curves of growth; else none.")] = None,

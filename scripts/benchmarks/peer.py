@@ -68,7 +68,9 @@ def ask(process: subprocess.Popen[str], work: str) -> float:
     """Let JoeyNMT do some work, and return its CPU-seconds."""
     assert process.stdin is not None and process.stdout is not None
     print(work, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
+    if not (answer := process.stdout.readline()):
+        raise SystemExit("JoeyNMT's process has ended: see its error above; JoeyNMT 2.3 needs importlib_metadata, too")
+    return float(answer)
 
 
 def compare(ours: Callable[[], object], theirs: Callable[[], float], repeats: int) -> tuple[float, float, float]:
