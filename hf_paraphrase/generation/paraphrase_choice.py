@@ -204,8 +204,15 @@ class Choice:
         return candidate
 
 
-def find_preset(select: str, adequacy: Any, weights: Sequence[float] | None) -> tuple[str, Sequence[float]]:
-    """The judge and the weights by which a rule orders candidates."""
+def find_rule(
+    select: str | None, adequacy: Any, weights: Sequence[float] | None, is_causal: bool
+) -> tuple[Any, Sequence[float]]:
+    """The judge of adequacy and the weights by which candidates are ordered: those of a preset, or the given ones.
+
+    Without weights it depends on whether another, causal model judges fluency.
+    """
+    if select is None:
+        return adequacy, (CAUSAL_WEIGHTS if is_causal else WEIGHTS) if weights is None else weights
     if select not in PRESETS:
         raise InputError(f"`select` must be one of {', '.join(PRESETS)}, not {select!r}")
     if weights is not None or adequacy not in ("round_trip", PRESETS[select][0]):

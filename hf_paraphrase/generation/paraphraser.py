@@ -35,16 +35,7 @@ from .int8 import count_parameters
 from .loading import check_loading_arguments, load_paraphraser
 from .open_judge import OpenJudge
 from .own_text import OwnText
-from .paraphrase_choice import (
-    CAUSAL_WEIGHTS,
-    MIN_ADEQUACY,
-    MIN_NOVELTY,
-    MIN_OPEN_ADEQUACY,
-    WEIGHTS,
-    Choice,
-    Paraphrase,
-    find_preset,
-)
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
 from .protected_text import DEFAULT_KEEP, check_keep
@@ -306,10 +297,7 @@ class Paraphraser:
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
-        if select is not None:
-            adequacy, weights = find_preset(select, adequacy, weights)
-        elif weights is None:
-            weights = WEIGHTS if fluency is None else CAUSAL_WEIGHTS
+        adequacy, weights = find_rule(select, adequacy, weights, fluency is not None)
         choice = Choice(
             n=n,
             min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
