@@ -21,7 +21,7 @@ from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
 from tests.generation.paraphrasers import random_sentences
 
 # Of the checkpoint of `tests/cli`, whose model writes whatever comes to its mind.
-OPTIONS = {"max_new_tokens": 5, "decoding": "sample", "num_candidates": 4, "keep": [], "batch_size": 4}
+OPTIONS = {"max_new_tokens": 5, "decoding": "sample", "num_candidates": 4, "seed": 3, "keep": [], "batch_size": 4}
 
 
 def write_questions(path: Path, rows: int) -> Path:

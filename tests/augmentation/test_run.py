@@ -73,9 +73,8 @@ def test_the_output_is_a_dataset_with_a_card(quiet: Path) -> None:
     counted["source rows that failed"] = sum(error == "the text is blank" for error in rows["error"])
     for name, count in counted.items():
         assert f"| {name} | {count:,} |" in card
-    assert (
-        "| decoding | `sample` |" in card and "| the text is blank | " in card and "| is the same as another |" in card
-    )
+    for row in ("| decoding | `sample` |", "| the text is blank | ", "| is the same as another |"):
+        assert row in card
     assert str(quiet.parent) not in card
 
 
