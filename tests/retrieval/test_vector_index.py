@@ -133,7 +133,7 @@ def test_what_codes_find_is_compared_exactly(expected):
 
 
 def assert_found_alike(one, other):
-    """The same vectors; where they lie in memory, the last bit of a sum may depend on, as with AVX2."""
+    """Equal places, and scores whose last bit may depend on where vectors lie in memory, as it does with AVX2."""
     for found, expected in zip(one.search(QUERIES, 5), other.search(QUERIES, 5), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2.5e-7, atol=0)
 
