@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ..common.fields import option
+from ..common.fields import option, read_yaml
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
@@ -23,7 +21,7 @@ FIELD = re.compile(r"\{(\w+)(?::(\w+))?\}")
 CHOICE = re.compile(r"\[([^\]]*)\]")
 # So many draws in a row without a new row, and the grammar is taken to be used up.
 PATIENCE = 5000
-GRAMMAR = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+GRAMMAR = read_yaml(Path(__file__).with_suffix(".yaml"))
 PHRASES = GRAMMAR["phrases"]
 FRAMES = {name: templates.splitlines() for name, templates in GRAMMAR["frames"].items()}
 SLOTS = {kind: [word.strip() for word in words.split(",")] for kind, words in GRAMMAR["slots"].items()}

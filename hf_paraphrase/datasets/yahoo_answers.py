@@ -15,10 +15,9 @@ from ..common.fields import option
 from ..common.files import open_plain_or_gzipped
 from ..errors import InputError
 from ..installation import require
-from .bm25 import index_texts, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import MAX_LINE_LENGTH, CorpusReader
-from .sampling import cut
+from .sampling import cut, index_texts, search_index
 
 if TYPE_CHECKING:
     import bm25s
@@ -92,7 +91,7 @@ class YahooAnswersBuilder(CorpusBuilder):
             # `random` is all of a generator that promises the same numbers in every version of Python.
             uniform = random.Random(f"{self.config.seed}\0{query}").random
             # One more, as an answer finds itself.
-            pool = search(index, answers[number], self.config.pool_size + 1)
+            pool = search_index(index, answers[number], self.config.pool_size + 1)
             wrong = self._draw(pool.tolist(), answers, answers[number], uniform)
             if len(wrong) < self.config.num_candidates - 1:
                 wrong = self._draw(list(range(len(answers))), answers, answers[number], uniform)
