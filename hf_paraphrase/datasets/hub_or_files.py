@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import datasets
 import huggingface_hub
@@ -18,17 +18,14 @@ from ..common.hub_access import describe_absence, use_cache_without_network
 from ..common.text_tables import ENDINGS, table_kind
 from ..errors import InputError
 from .sampling import divide_linked, held_out_sizes
-from .table_files import as_strings, read_table_files, split_files
+from .table_files import SPLITS, Splits, as_strings, read_table_files, split_files
 
 logger = logging.getLogger(__name__)
-
-Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict
 
 # The readers of datasets, which take `data_files`, and the kinds of `text_tables`, which reads files in their place.
 READERS = {"csv": "csv", "json": "json", "parquet": "parquet", "text": "txt", "arrow": None}
 # What people call the split to validate with.
 VALIDATION = ("validation", "valid", "val", "dev")
-SPLITS = ("train", "validation", "test")
 # Columns that hold the one text of a row, or two.
 TEXTS = (("source", "target"), ("sentence1", "sentence2"), ("source",), ("query",), ("text",))
 # The texts of which a row may have several.

@@ -58,7 +58,7 @@ class SnliBuilder(CorpusBuilder):
 
     def _read(self, reader: CorpusReader, path: Path) -> Iterator[dict[str, Any]]:
         fields = ("gold_label", "sentence1", "sentence2")
-        for number, cells in reader.cells(TextTable(path, "jsonl"), fields, None):
+        for number, cells in reader.cells(TextTable(path, "jsonl"), fields):
             label, *sentences = (cut(cell, None) if is_text(cell) else "" for cell in cells)
             if not (label and all(sentences)):
                 reader.reject(path, number, f"has no text in one of {', '.join(fields)}")
