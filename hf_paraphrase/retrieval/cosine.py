@@ -8,9 +8,9 @@ from typing import Any
 
 import datasets
 import numpy as np
-import xxhash
 
 from .encoders import SentenceEncoder, load_encoder
+from .pairs import map_once
 
 logger = logging.getLogger(__name__)
 
@@ -46,20 +46,9 @@ def filter_by_cosine(
         return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
 
     pairs = rows.select_columns(["source", "target"])
-    key = xxhash.xxh3_64(_state(encoder).encode())
-    key.update(repr([pairs["source"][:], pairs["target"][:]]).encode())
-    folder = Path(datasets.config.HF_DATASETS_CACHE) / "cosines"
-    folder.mkdir(parents=True, exist_ok=True)
-    scored = pairs.map(
-        score,
-        batched=True,
-        batch_size=ROWS_AT_ONCE,
-        remove_columns=pairs.column_names,
-        features=datasets.Features({"cosine": datasets.Value("float32")}),
-        cache_file_name=str(folder / f"{key.hexdigest()}.arrow"),
-        new_fingerprint=key.hexdigest(),
-        desc="Comparing meanings",
-    )
+    features = datasets.Features({"cosine": datasets.Value("float32")})
+    options = {"batch_size": ROWS_AT_ONCE, "features": features, "desc": "Comparing meanings"}
+    scored = map_once(pairs, score, "cosines", _state(encoder), **options)
     kept: list[int] | np.ndarray = []
     if len(rows):
         kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine)

@@ -19,6 +19,7 @@ Pairs: TypeAlias = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mappi
 
 COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
+COMPARED = ("source", "pair")  # what of a pair a text may be compared with
 ROWS_AT_ONCE = 10_000
 # A damaged Parquet file shows itself in all these ways, one with a damaged description of its columns in most.
 DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, AttributeError, TypeError, ValueError)
@@ -91,23 +92,11 @@ class PairMemory:
         self.dataset = datasets.concatenate_datasets([self.dataset, dataset]) if len(self) else dataset
         return len(new)
 
-    def sources(self, start: int = 0) -> Iterator[list[str]]:
-        """Yield the sources from a row on, many at a time."""
-        for rows in self._rows(start):
-            yield self.dataset[rows]["source"]
-
-    def pairs(self, start: int = 0) -> Iterator[list[tuple[str, str]]]:
-        """Yield the pairs from a row on, many at a time."""
-        for rows in self._rows(start):
-            yield self[rows]
-
-    def _rows(self, start: int) -> Iterator[range]:
+    def read_compared(self, compare: str, start: int = 0) -> Iterator[list[str] | list[tuple[str, str]]]:
+        """Yield what a text is compared with, "source" or "pair", from a row on, many at a time."""
         for first in range(start, len(self), ROWS_AT_ONCE):
-            yield range(first, min(first + ROWS_AT_ONCE, len(self)))
-
-
-# What of the pairs a text may be compared with, in order from a row on.
-COMPARED: dict[str, Callable[..., Iterator[Any]]] = {"source": PairMemory.sources, "pair": PairMemory.pairs}
+            rows = range(first, min(first + ROWS_AT_ONCE, len(self)))
+            yield self.dataset[rows]["source"] if compare == "source" else self[rows]
 
 
 def _check_parquet(path: Path) -> None:
@@ -138,6 +127,32 @@ def sentence_keys(texts: Iterable[str]) -> np.ndarray:
 def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Make keys of pairs from the keys of their sentences; both directions of a pair have the same key."""
     return first + second
+
+
+def map_once(
+    rows: datasets.Dataset,
+    function: Callable[[dict[str, list]], dict[str, Any]],
+    folder: str,
+    state: str,
+    *parameters: Any,
+    **options: Any,
+) -> datasets.Dataset:
+    """Map batches of rows to other columns, or read these where they were made before.
+
+    Args:
+        rows: Columns of texts.
+        function: Makes the new columns of a batch.
+        folder: Where the results lie in the cache of datasets.
+        state: What they depend on besides the rows, where datasets would hash all that the function holds.
+        parameters: The same, further.
+        options: Those of `Dataset.map`, such as `features`.
+    """
+    columns = [rows[name][:] for name in rows.column_names]
+    key = xxhash.xxh3_64_hexdigest(f"{state}{[*parameters, *columns]!r}".encode())
+    place = Path(datasets.config.HF_DATASETS_CACHE, folder)
+    place.mkdir(parents=True, exist_ok=True)
+    options |= {"cache_file_name": str(place / f"{key}.arrow"), "new_fingerprint": key}
+    return rows.map(function, batched=True, remove_columns=rows.column_names, **options)
 
 
 def count_each(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
