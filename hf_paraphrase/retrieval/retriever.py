@@ -265,11 +265,8 @@ class ParaphraseRetriever:
         parts, count = [], ceil(len(dataset) / ROWS_A_FILE)
         for part in range(count):
             rows = texts.select(range(part * ROWS_A_FILE, min((part + 1) * ROWS_A_FILE, len(dataset))))
-            options = {
-                "batch_size": ROWS_AT_ONCE,
-                "features": FEATURES,
-                "desc": f"neighbors, part {part + 1} of {count}",
-            }
+            title = f"neighbors, part {part + 1} of {count}"
+            options = {"batch_size": ROWS_AT_ONCE, "features": FEATURES, "desc": title}
             parts.append(map_once(rows, find, "neighbors", self.fingerprint, k, **options))
         dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
         if not parts:
