@@ -93,16 +93,22 @@ class SampledPairsBuilder(ParaphraseBuilder):
                 held_out.add(*_where(kept, source_keys, sources, targets))
                 if self.symmetric:
                     held_out.add(*_where(target_keys < limit, target_keys, targets, sources))
-                train.add(*_where(~kept, _pair_keys(source_keys, target_keys), sources, targets))
+                # An odd multiplier makes the other direction another pair and loses nothing of the source's hash.
+                pair_keys = source_keys * np.uint64(0x9E3779B97F4A7C15) + target_keys
+                train.add(*_where(~kept, pair_keys, sources, targets))
         train.close()
         held_out.close()
         return train, held_out
 
     def scratch_folder(self) -> Path:
-        """A scratch folder beside the cache, removed with the builder."""
+        """A scratch folder beside the cache, removed with the builder; those of builds that were killed go."""
         root = Path(self._cache_dir_root)
         root.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(root)
+        for folder in root.glob("pairs-*"):
+            lock = _lock_of(folder)
+            with suppress(Timeout):
+                lock.acquire(blocking=False)
+                _remove(folder, lock, os.getpid())
         folder = root / f"pairs-{uuid4().hex}"
         lock = _lock_of(folder)
         lock.acquire()
@@ -145,23 +151,8 @@ def _where(
     return keys[mask], sources.filter(kept), targets.filter(kept)
 
 
-def _pair_keys(source_keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
-    # An odd multiplier makes the other direction another pair and loses nothing of the source's hash.
-    return source_keys * np.uint64(0x9E3779B97F4A7C15) + target_keys
-
-
 def _lock_of(folder: Path) -> FileLock:
-    """A scratch folder that is removed with its builder, however that ends."""
     return FileLock(folder.with_name(f".{folder.name}.lock"))
-
-
-def _remove_leftovers(root: Path) -> None:
-    """Remove the scratch folders of builds that were killed."""
-    for folder in root.glob("pairs-*"):
-        lock = _lock_of(folder)
-        with suppress(Timeout):
-            lock.acquire(blocking=False)
-            _remove(folder, lock, os.getpid())
 
 
 def _remove(folder: Path, lock: FileLock, process: int) -> None:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal, cast
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
 from huggingface_hub.community import Discussion
@@ -96,7 +96,7 @@ def push_to_hub(
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
-    api, repo = _create(repo_id, private)
+    api, repo = create_repository(repo_id, private)
     repo_id = repo.repo_id
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
@@ -125,7 +125,7 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
     """
     if name not in SHARED:
         raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
-    api, repo = _create(repo_id, private)
+    api, repo = create_repository(repo_id, private)
     repo_id = repo.repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
@@ -144,7 +144,7 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
     """
     metric = load_metric(name, keep_in_memory=True)
     check_module_name(repo_id)
-    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
+    api, repo = create_repository(repo_id, private, "space")
     files = make_metric_space(metric, repo.repo_id)
 
     def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
@@ -155,38 +155,26 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
     return str(repo)
 
 
-def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a dataset folder, its card and Parquet files, as one commit; arguments and errors as in `push_to_hub`.
+def push_folder(folder: str | Path, repo_id: str, kind: Literal["dataset", "space"], *, private: bool = False) -> str:
+    """Upload a dataset's card and Parquet files, or a Gradio Space, as one commit; errors as in `push_to_hub`.
+
+    Other files in a Space stay; of the model in it, old files go.
+
+    Args:
+        folder: What is uploaded.
+        repo_id: As in `push_to_hub`.
+        kind: What it is.
+        private: Likewise.
 
     Returns:
-        The address of the commit.
+        The address of the commit, or of the Space.
     """
-    api, repo = _create(repo_id, private, repo_type="dataset")
-    name, patterns = repo.repo_id, ["README.md", "data/*.parquet"]
-    upload = partial(api.upload_folder, repo_id=name, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
-    return retry(upload).commit_url
-
-
-def create_dataset(repo_id: str) -> None:
-    """Create a dataset repository if missing; errors as in `push_to_hub`."""
-    _create(repo_id, False, repo_type="dataset")
-
-
-def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a folder as a Gradio Space, in one commit; arguments and errors as in `push_to_hub`.
-
-    Other files in the Space stay; of the model in it, old files go.
-
-    Returns:
-        The address of the Space.
-    """
-    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
-    retry(
-        lambda: api.upload_folder(
-            repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", repo_type="space"
-        )
-    )
-    return str(repo)
+    api, repo = create_repository(repo_id, private, kind)
+    patterns = {"allow_patterns": ["README.md", "data/*.parquet"]} if kind == "dataset" else {}
+    patterns |= {"delete_patterns": ["model/*"]} if kind == "space" else {}
+    upload = partial(api.upload_folder, repo_id=repo.repo_id, folder_path=folder, repo_type=kind, **patterns)
+    commit = retry(upload)
+    return commit.commit_url if kind == "dataset" else str(repo)
 
 
 def _check_revision(revision: str | None, create_pr: bool) -> None:
@@ -198,14 +186,15 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
             raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
 
 
-def _create(repo_id: str, private: bool, **kind: Any) -> tuple[HfApi, RepoUrl]:
-    """Create a repository if missing; private if requested or the user's default."""
+def create_repository(repo_id: str, private: bool = False, kind: str = "model") -> tuple[HfApi, RepoUrl]:
+    """Create a repository if missing, private if requested or the user's default; errors as in `push_to_hub`."""
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
+    options = {"private": private or None, "repo_type": kind, "space_sdk": "gradio" if kind == "space" else None}
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
-        return api.create_repo(repo_id, private=private or None, exist_ok=True, **kind)
+        return api.create_repo(repo_id, exist_ok=True, **options)
 
     return api, retry(create)
 
