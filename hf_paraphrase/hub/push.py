@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import warnings
@@ -10,19 +11,31 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, cast
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
+from huggingface_hub import (
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    ModelCardData,
+    ModelInfo,
+    RepoUrl,
+    constants,
+    get_token,
+)
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
+from ..common.docstrings import read_docstring
 from ..common.hub_access import failing_for_good, reach_hub, retry
 from ..errors import InputError
 from ..metrics import load_metric
+from ..models.bundle import bundle
+from ..models.search.dips import dips
+from ..models.search.diverse_beam_search import diverse_beam_search
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
-from .decodings import FOLDER, SHARED, make_decoding, make_decoding_card
-from .files import find_files, find_handler, is_ours
+from .files import REQUIREMENTS, find_files, find_handler, is_ours, read_template
 from .metric_space import check_module_name, make_metric_space
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
@@ -30,6 +43,17 @@ logger = logging.getLogger(__name__)
 
 CARD_FILE = "README.md"
 PULL_REQUEST = re.compile(r"refs/pr/\d+")
+# Decodings that `generate(custom_generate=…)` loads for anybody's model.
+FOLDER = "custom_generate/"
+SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
+PAPERS = {
+    "diverse_beam": "Vijayakumar et al. 2016, *Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence "
+    "Models*, https://arxiv.org/abs/1610.02424",
+    "dips": "Kumar et al. 2019, *Submodular Optimization-based Diverse Paraphrasing and its Effectiveness in Data "
+    "Augmentation*, https://aclanthology.org/N19-1363",
+}
+GENERATE = read_template("generate.txt")
+CARD = read_template("decoding_card.md")
 
 
 def check_access(repo_id: str) -> None:
@@ -131,6 +155,38 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
     return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", lambda path: path.startswith(FOLDER)))
+
+
+def make_decoding(name: str) -> dict[str, bytes]:
+    """The files of a decoding's repository, "diverse_beam" or "dips", but for its card, by their paths."""
+    function = SHARED[name]
+    files = bundle(f"search.{function.__module__.rpartition('.')[2]}")
+    files |= {"generate.py": GENERATE.format(function=function.__name__), "requirements.txt": REQUIREMENTS}
+    return {FOLDER + path: text.encode() for path, text in files.items()}
+
+
+def make_decoding_card(name: str, repo_id: str) -> str:
+    """The card of a decoding's repository, described by the function's docstring."""
+    function = SHARED[name]
+    docstring = read_docstring(function)
+    described = docstring.arguments
+    rows = [
+        f"| `{one.name}` | `{one.default}` | {described[one.name]} |"
+        for one in inspect.signature(function).parameters.values()
+        if one.default is not one.empty
+    ]
+    tags = ["custom_generate", "paraphrase", "hf_paraphrase", name]
+    metadata = ModelCardData(library_name="transformers", license="apache-2.0", tags=tags)
+    return CARD.format(
+        metadata=metadata.to_yaml(),
+        title=repo_id.rpartition("/")[2],
+        summary=docstring.summary.partition(": `generate(")[0] + ".",
+        repo_id=repo_id,
+        arguments="\n".join(rows),
+        details=docstring.details,
+        function=function.__name__,
+        paper=PAPERS[name],
+    )
 
 
 def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:

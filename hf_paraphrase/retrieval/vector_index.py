@@ -4,7 +4,7 @@ import logging
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -86,24 +86,6 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     lists = max(1, min(COMPRESSED_LISTS * math.isqrt(count), count // VECTORS_A_LIST))
     # np: no training of the order of codes, which helps only a search by Hamming distance and takes most of the time.
     return f"IVF{lists},PQ{code}np", [f"nprobe={min(lists, PROBED)}"]
-
-
-def choose_effort(search: Callable[[str], np.ndarray], exact: np.ndarray, efforts: Sequence[str]) -> str:
-    """Choose the first search parameters, from fast to thorough, by which an index finds `RECALL` of the five nearest
-    of some of its own vectors; the last if none does.
-
-    Args:
-        search: The scores of what is found by some parameters, `(vectors, 6)`: every vector is the nearest to itself.
-        exact: The sixth best scores, `(vectors, 1)`.
-        efforts: The parameters.
-    """
-    for effort in efforts:
-        # By cosines, for of equal sentences any will do.
-        recall = np.mean((search(effort) >= exact - 1e-6).sum(axis=1) - 1) / LEAST
-        if recall >= RECALL:
-            return effort
-    logger.warning("the index finds %.2f of the nearest sentences; with index='Flat' it would find all", recall)
-    return effort
 
 
 class VectorIndex:
@@ -193,18 +175,23 @@ class VectorIndex:
         return self.exact.rank(queries, rows, k)
 
     def _choose_effort(self, vectors: np.ndarray, efforts: Sequence[str]) -> str:
+        """Choose the first search parameters, from fast to thorough, by which the index finds `RECALL` of the five
+        nearest of some of its own vectors; the last if none does."""
         index, queries = self.faiss_index, np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
-        k = LEAST + 1
+        k = LEAST + 1  # every vector is the nearest to itself
         if self.exact is None:
             exact = faiss.downcast_index(cast(faiss.IndexRefine, index).refine_index).search(queries, k)[0][:, -1:]
         else:
             exact = self.exact.kth_score(queries, k)[:, None]
-
-        def search(effort: str) -> np.ndarray:
+        for effort in efforts:
             faiss.ParameterSpace().set_index_parameters(index, effort)
-            return self._find(index, queries, k)[0]
-
-        return choose_effort(search, exact, efforts)
+            # By cosines, for of equal sentences any will do.
+            found = self._find(index, queries, k)[0] >= exact - 1e-6
+            recall = np.mean(found.sum(axis=1) - 1) / LEAST
+            if recall >= RECALL:
+                return effort
+        logger.warning("the index finds %.2f of the nearest sentences; with index='Flat' it would find all", recall)
+        return effort
 
     def write(self, path: Path) -> None:
         """Write the FAISS index to a file."""
