@@ -72,8 +72,6 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     tasks: ClassVar[tuple[str, ...]] = ()
     # Whether it reads a user's own files: then nobody knows its language, and no data set on the Hub has its name.
     private: ClassVar[bool] = False
-    # Configurations whose rows or lists keep the order of the files; all others are shuffled with a seed.
-    in_file_order: ClassVar[tuple[str, ...]] = ()
     # Text columns that may be empty.
     may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.

@@ -75,7 +75,6 @@ class GroupsBuilder(ParaphraseBuilder):
     """Groups of sentences with one meaning, from files of your own, as pairs."""
 
     corpus_name = "groups"
-    in_file_order = ("default", "filtered")
     BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
     private = True
     origin = 'for instance load_dataset("groups", data_files="groups.tsv")'
@@ -98,7 +97,6 @@ class GroupsBuilder(ParaphraseBuilder):
         return {split: {"split": split, **parts[split]} for split in SPLITS if split in parts}
 
     def _divide(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Make splits of one set of files."""
         groups = tuple(self._read(paths))
         config = self.config
         sizes = held_out_sizes(len(groups), config.validation_size, config.test_size, config.max_held_out)
@@ -172,8 +170,7 @@ class GroupsBuilder(ParaphraseBuilder):
 
 
 def _different(value: Any) -> dict[str, str]:
-    """The sentences of a list by their casefolded form, the first of those that differ in case alone; none of what is
-    not a list of texts."""
+    """The sentences of a list by their casefolded form, the first of equal ones; none of what is no list of texts."""
     if not isinstance(value, list) or not all(map(is_text, value)):
         return {}
     sentences: dict[str, str] = {}

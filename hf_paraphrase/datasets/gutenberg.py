@@ -111,7 +111,6 @@ class GutenbergBuilder(RunningTextBuilder):
             yield from self.rows(book.title, book.author, sentences)
 
     def _cut(self, paragraphs: list[str]) -> list[list[str]]:
-        """A book's parts, in order."""
         bounds = [len(paragraphs) * part // self.config.parts for part in range(self.config.parts + 1)]
         return [paragraphs[start:stop] for start, stop in pairwise(bounds)]
 

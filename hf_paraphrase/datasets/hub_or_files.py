@@ -96,8 +96,9 @@ def read_splits(
     place = Path(path).expanduser()
     if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         return _read_saved(place, streaming)
-    texts = [_name_there(columns, text) for text in {name for kind in TEXTS for name in kind} | set(LISTS)]
-    lists = [_name_there(columns, text) for text in LISTS]
+    there = columns if isinstance(columns, Mapping) else {}
+    texts = [there.get(text, text) for text in {name for kind in TEXTS for name in kind} | set(LISTS)]
+    lists = [there.get(text, text) for text in LISTS]
     files = _find_files(path, name, data_dir, data_files)
     if files is not None:
         kind = READERS.get(path)
@@ -122,10 +123,6 @@ def read_splits(
         if isinstance(error, ConnectionError | DatasetNotFoundError) and not place.exists():
             raise InputError(describe_absence(path, "data set folder")) from error
         raise InputError(f"{path} cannot be read: {error}") from error
-
-
-def _name_there(columns: Any, name: str) -> str:
-    return columns.get(name, name) if isinstance(columns, Mapping) else name
 
 
 def _read_saved(place: Path, streaming: bool) -> Splits:
@@ -299,7 +296,6 @@ def _divide(rows: datasets.Dataset, missing: list[str]) -> dict[str, datasets.Da
 
 
 def _gather(rows: datasets.Dataset) -> datasets.Dataset:
-    """A row for each source, with all of its targets as references."""
     references: dict[str, list[str]] = {}
     for source, target in zip(rows["source"], rows["target"], strict=True):
         references.setdefault(source, []).append(target)

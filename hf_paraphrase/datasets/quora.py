@@ -31,7 +31,6 @@ class QuoraBuilder(SentencePairsBuilder):
     """Quora's question pairs: duplicates as paraphrases, or all pairs with their labels."""
 
     corpus_name = "quora"
-    in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
         QuoraConfig("paraphrases", description="Duplicates, divided at random.", **SIZES),
         QuoraConfig("clean", description="Duplicates, divided so that splits share no question.", **SIZES),

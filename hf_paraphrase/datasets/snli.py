@@ -27,7 +27,6 @@ class SnliBuilder(CorpusBuilder):
     """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0."""
 
     corpus_name = "snli"
-    in_file_order = ("default",)
     BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
     files = tuple(name for names in FILES.values() for name in names)
     expected = f"expected there, or in its subfolder snli_1.0: {', '.join(names[0] for names in FILES.values())}"

@@ -20,7 +20,6 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     """Tweets that share a link: those that people found to be paraphrases, or all with their labels."""
 
     corpus_name = "twitter_url"
-    in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
         SentencePairsConfig("paraphrases", description="Pairs that four of six people or more found equal.", **SIZES),
         SentencePairsConfig("pairs", description="All clear pairs with labels."),

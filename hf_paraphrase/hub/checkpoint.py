@@ -158,7 +158,6 @@ def _read(
 
 
 def _check_config(config: dict[str, Any], source: str) -> dict[str, Any]:
-    """Check the fields that are read of a configuration."""
     kinds = {"model_type": str, "architectures": list | None, "auto_map": dict | None, "vocab_size": int | None}
     for name, kind in kinds.items():
         if not isinstance(config.get(name), kind):

@@ -374,8 +374,7 @@ def _round_up(counts: np.ndarray) -> np.ndarray:
 
 
 def _hash_lists(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
-    """The `sentence_keys` of lists of sentences, shape (lists, most sentences); shorter lists are padded with
-    zeros."""
+    """The `sentence_keys` of lists of sentences, shape (lists, most sentences), padded with zeros."""
     lists = [_check_texts(f"exclude_sentences[{place}]", texts) for place, texts in enumerate(lists)]
     if len(lists) != count:
         raise InputError(f"`exclude_sentences` has {len(lists)} lists of sentences for {count} texts")

@@ -83,10 +83,7 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
 
 
 def load_pairs_and_index(
-    folder: Path,
-    given: EncoderLike | None,
-    trust_remote_code: bool = False,
-    **encoder_kwargs: Any,
+    folder: Path, given: EncoderLike | None, trust_remote_code: bool = False, **encoder_kwargs: Any
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
     """Read a retriever, with its pairs and index; raises FileNotFoundError where a file is missing, and InputError
     where the files are damaged or do not fit together."""

@@ -18,9 +18,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NO_TOPIC = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
 
 
-def choose_features(
-    tagger: str | Callable[[str], Iterable[str]] | None,
-) -> tuple[Callable[[str], Iterable[str]], str]:
+def choose_features(tagger: str | Callable[[str], Iterable[str]] | None) -> tuple[Callable[[str], Iterable[str]], str]:
     """A function from a sentence to the words used for alignment, and its name in results."""
     if callable(tagger):
         return tagger, "words of the given tagger"
