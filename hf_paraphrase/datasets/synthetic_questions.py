@@ -132,10 +132,6 @@ def _alternatives(choice: str) -> list[str]:
     return (choice if "|" in choice else PHRASES[choice]).split("|")
 
 
-def _with_article(noun: str) -> str:
-    return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
-
-
 def _plural(noun: str) -> str:
     if noun in PLURALS:
         return PLURALS[noun]
@@ -162,7 +158,7 @@ def _is_plural(noun: str) -> bool:
 # What the part of a field behind its colon does to the word.
 FORMS: dict[str | None, Callable[[str], str]] = {
     None: str,
-    "a": _with_article,
+    "a": lambda noun: f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}",
     "s": _plural,
     "ing": _gerund,
     "is": lambda noun: f"are {noun}" if _is_plural(noun) else f"is {noun}",
