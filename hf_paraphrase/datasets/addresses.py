@@ -18,10 +18,9 @@ from typing import Any
 
 import aiohttp
 import datasets
-from filelock import FileLock
 
 from ..common.fields import read_yaml
-from ..common.files import hash_file, write_directory
+from ..common.files import hash_file, make_once
 from ..errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -87,13 +86,13 @@ def download_release(corpus: str, release: Release, patterns: Sequence[str], cac
     urls = [locate(corpus, file) for file in release.files]
     digest = sha256("\n".join(urls).encode()).hexdigest()[:16]
     folder = Path(cache_dir, f"{corpus}-{digest}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.is_dir():
-            logger.warning("%s: licence: %s; downloading %s", corpus, release.licence, ", ".join(urls))
-            names = {Path(pattern).name for pattern in patterns}
-            paths = {url: _fetch(file, url, cache_dir) for file, url in zip(release.files, urls, strict=True)}
-            write_directory(folder, lambda place: _arrange(place, paths, names))
+
+    def fill(place: Path) -> None:
+        logger.warning("%s: licence: %s; downloading %s", corpus, release.licence, ", ".join(urls))
+        paths = {url: _fetch(file, url, cache_dir) for file, url in zip(release.files, urls, strict=True)}
+        _arrange(place, paths, {Path(pattern).name for pattern in patterns})
+
+    make_once(folder, fill)
     return folder
 
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +16,11 @@ import xxhash
 from datasets.exceptions import DatasetGenerationError
 
 from ..common.bounds import check_bound
+from ..common.text_tables import refusing_damage
 from ..errors import InputError
+from .encoders import SentenceEncoder, load_encoder
+
+logger = logging.getLogger(__name__)
 
 Pairs: TypeAlias = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
@@ -21,8 +28,6 @@ COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
 COMPARED = ("source", "pair")  # what of a pair a text may be compared with
 ROWS_AT_ONCE = 10_000
-# A damaged Parquet file shows itself in all these ways, one with a damaged description of its columns in most.
-DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, AttributeError, TypeError, ValueError)
 
 
 class PairMemory:
@@ -47,16 +52,12 @@ class PairMemory:
     def read(cls, path: Path) -> PairMemory:
         """Read a Parquet file through the cache of datasets, which maps it into memory; another format raises
         InputError."""
-        try:
+        with refusing_damage(f"{path} is not a Parquet file", DatasetGenerationError, AttributeError, TypeError):
             found = pq.read_schema(path).names
             if found != COLUMNS:
                 raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
             _check_parquet(path)
             return cls(datasets.Dataset.from_parquet(str(path)))
-        except InputError:
-            raise
-        except DAMAGES as error:
-            raise InputError(f"{path} is not a Parquet file: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""
@@ -153,6 +154,50 @@ def map_once(
     place.mkdir(parents=True, exist_ok=True)
     options |= {"cache_file_name": str(place / f"{key}.arrow"), "new_fingerprint": key}
     return rows.map(function, batched=True, remove_columns=rows.column_names, **options)
+
+
+def filter_by_cosine(
+    rows: datasets.Dataset, encoder: str | os.PathLike, min_cosine: float, *, trust_remote_code: bool = False
+) -> datasets.Dataset:
+    """Leave out the pairs whose two sentences a sentence encoder finds too little alike.
+
+    The cosines are computed once and cached by datasets, keyed by the pairs and the encoder's files: another
+    `min_cosine` computes nothing. A sentence that several neighbouring pairs share is encoded once.
+
+    Args:
+        rows: Has the columns `source` and `target`.
+        encoder: A folder or Hub repository, as `load_encoder` takes it.
+        min_cosine: Pairs of a lower cosine are left out.
+        trust_remote_code: Let the repository's own code run.
+
+    Raises:
+        InputError: The encoder cannot be loaded.
+    """
+
+    @cache
+    def load() -> SentenceEncoder:
+        return load_encoder(encoder, trust_remote_code=trust_remote_code)
+
+    def score(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        texts = {text: place for place, text in enumerate(dict.fromkeys([*columns["source"], *columns["target"]]))}
+        vectors = load()(list(texts))
+        sides = [vectors[[texts[text] for text in columns[name]]] for name in ("source", "target")]
+        return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
+
+    pairs = rows.select_columns(["source", "target"])
+    features = datasets.Features({"cosine": datasets.Value("float32")})
+    options = {"batch_size": ROWS_AT_ONCE, "features": features, "desc": "Comparing meanings"}
+    # An encoder is known by its name, a folder also by the sizes of its files and when they changed.
+    paths = sorted(path for path in Path(encoder).rglob("*") if path.is_file())
+    files = [(str(path.relative_to(encoder)), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    scored = map_once(pairs, score, "cosines", repr([os.fspath(encoder), files]), **options)
+    kept: list[int] | np.ndarray = []
+    if len(rows):
+        kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine)
+    if len(kept) < len(rows):
+        message = "left out %d of %d pairs, whose cosine by %s is below %g"
+        logger.warning(message, len(rows) - len(kept), len(rows), encoder, min_cosine)
+    return rows.select(kept)
 
 
 def count_each(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
