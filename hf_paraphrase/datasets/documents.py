@@ -87,14 +87,14 @@ class DocumentBuilder(CorpusBuilder):
             raise InputError(
                 f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
             )
-        ends = {
-            split: self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0
-            for split, size in reversed(self.config.sizes().items())
-        }
-        return {
-            split: {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
-            for split, end in ends.items()
-        }
+        parts = {}
+        for split, size in reversed(self.config.sizes().items()):
+            points = (point for point, _ in self._documents(paths, split, vocabulary))
+            smallest = heapq.nsmallest(size + 1, points) if counts[split] > size else []
+            # The point at which a split ends that has more documents than are wanted.
+            end = smallest[size] if len(smallest) > size else 1.0
+            parts[split] = {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
+        return parts
 
     def _of_fitting_length(
         self, reader: CorpusReader, paths: list[Path], counts: Counter[str]
@@ -106,12 +106,6 @@ class DocumentBuilder(CorpusBuilder):
                     split = split_of(self._point(text), self.config.sizes())
                     counts[split] += 1
                     yield split, words
-
-    def _end(self, paths: list[Path], split: str, size: int, vocabulary: frozenset[str]) -> float:
-        """The point at which a split has to end to have no more than `size` documents."""
-        points = (point for point, _ in self._documents(paths, split, vocabulary))
-        smallest = heapq.nsmallest(size + 1, points)
-        return smallest[size] if len(smallest) > size else 1.0
 
     def _documents(
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float = 1.0

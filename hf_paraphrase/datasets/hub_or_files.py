@@ -296,10 +296,8 @@ def _divide(rows: datasets.Dataset, missing: list[str]) -> dict[str, datasets.Da
 
 
 def _gather(rows: datasets.Dataset) -> datasets.Dataset:
-    references: dict[str, list[str]] = {}
-    for source, target in zip(rows["source"], rows["target"], strict=True):
-        references.setdefault(source, []).append(target)
-    return datasets.Dataset.from_dict({"source": list(references), "references": list(references.values())})
+    references = rows.to_pandas().groupby("source", sort=False)["target"].agg(list)
+    return datasets.Dataset.from_dict({"source": list(references.index), "references": list(references)})
 
 
 def _texts_of(rows: datasets.Dataset) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from operator import eq
 from typing import Any
 
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
 from ..errors import InputError
-from ..evaluation.results import Entry, Results, describe_retrieval
+from ..evaluation.results import Results, describe_retrieval
 from ..metrics.pinc.scoring import pinc
 from .checkpoint import Checkpoint
 from .results import format_score, label_entry, list_scores
@@ -107,21 +106,20 @@ def show_results(results: Results) -> dict[str, Any]:
     signatures = {score.metric: score.signature for entry in own for score in list_scores(entry)}
     perplexity = own[0].perplexity
     drawn = "" if data.sample_seed is None else f", drawn with seed {data.sample_seed}"
+    rows = []
+    for entry in results.entries:
+        scores = {score.metric: format_score(score) for score in list_scores(entry)}
+        rows.append(_row([label_entry(entry), *(scores.get(metric, "-") for metric in signatures)]))
     return {
         "title": f"{corpus}, split `{data.split}`, {data.rows:,} rows{drawn}; in brackets 95% intervals.",
         "header": _row(["", *signatures]),
         "columns": len(signatures),
-        "rows": [_show_entry(entry, signatures) for entry in results.entries],
+        "rows": rows,
         "notes": describe_retrieval(results),
         "perplexity": None if perplexity is None else f"{perplexity:.2f}",
         "paper": bool(results.of("paper")),
         "signatures": {metric: signature for metric, signature in signatures.items() if signature},
     }
-
-
-def _show_entry(entry: Entry, metrics: Iterable[str]) -> str:
-    scores = {score.metric: format_score(score) for score in list_scores(entry)}
-    return _row([label_entry(entry), *(scores.get(metric, "-") for metric in metrics)])
 
 
 def show_examples(checkpoint: Checkpoint) -> dict[str, Any] | None:

@@ -56,7 +56,15 @@ class PairMemory:
             found = pq.read_schema(path).names
             if found != COLUMNS:
                 raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
-            _check_parquet(path)
+            size = 0
+            # Read completely: datasets would report damage inside it late or never. A text that the file holds once
+            # may be that of every row, and is unpacked later.
+            with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
+                check_bound("RETRIEVER_PAIRS", file.metadata.num_rows, f"{path}: the number of pairs")
+                for batch in file.iter_batches(ROWS_AT_ONCE):
+                    batch.validate(full=True)
+                    size += sum(map(_count_bytes, batch.columns))
+                    check_bound("RETRIEVER_BYTES", size, f"{path}: the number of bytes once unpacked")
             return cls(datasets.Dataset.from_parquet(str(path)))
 
     def write(self, path: Path) -> None:
@@ -98,18 +106,6 @@ class PairMemory:
         for first in range(start, len(self), ROWS_AT_ONCE):
             rows = range(first, min(first + ROWS_AT_ONCE, len(self)))
             yield self.dataset[rows]["source"] if compare == "source" else self[rows]
-
-
-def _check_parquet(path: Path) -> None:
-    """Read a file completely: datasets would report damage inside it late or never."""
-    size = 0
-    # A text that the file holds once may be that of every row, and is unpacked later.
-    with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
-        check_bound("RETRIEVER_PAIRS", file.metadata.num_rows, f"{path}: the number of pairs")
-        for batch in file.iter_batches(ROWS_AT_ONCE):
-            batch.validate(full=True)
-            size += sum(map(_count_bytes, batch.columns))
-            check_bound("RETRIEVER_BYTES", size, f"{path}: the number of bytes once unpacked")
 
 
 def _count_bytes(column: pa.Array) -> int:

@@ -212,8 +212,10 @@ class ParaphraseRetriever:
             exclusions.append(Exclusion(self.pairs.keys, _hash_lists(exclude_sentences, len(texts))))
         scores = np.zeros((len(texts), min(k, len(self))), np.float32)
         rows = np.full(scores.shape, -1)
-        # As many more are searched for as may have to be left out; where they are many, for those texts alone.
-        extra = _round_up(sum((exclusion.count() for exclusion in exclusions), np.zeros(len(texts), np.int64)))
+        # As many more are searched for as may have to be left out; where they are many, for those texts alone. Powers
+        # of two, or 0: so few different ones that texts can be searched for together.
+        counts = sum((exclusion.count() for exclusion in exclusions), np.zeros(len(texts), np.int64))
+        extra = np.where(counts, 2 ** np.ceil(np.log2(np.maximum(counts, 1))), 0).astype(np.int64)
         for width in np.unique(extra):
             places = np.flatnonzero(extra == width)
             found_scores, found = self._search([texts[place] for place in places], k + int(width))
@@ -366,11 +368,6 @@ def _download(repo_id: str, subfolder: str, **hub: Any) -> Path:
         return Path(snapshot_download(repo_id, allow_patterns=patterns, **hub))
     except (OSError, ValueError) as error:
         raise FileNotFoundError(describe_absence(repo_id, "folder")) from error
-
-
-def _round_up(counts: np.ndarray) -> np.ndarray:
-    """The powers of two, or 0, that are not below: so few different ones that texts can be searched for together."""
-    return np.where(counts, 2 ** np.ceil(np.log2(np.maximum(counts, 1))), 0).astype(np.int64)
 
 
 def _hash_lists(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
