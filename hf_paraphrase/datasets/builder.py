@@ -214,7 +214,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 class ParaphraseBuilder(CorpusBuilder):
     """A corpus of paraphrases: `source` and `target` to learn from, `source` and `references` to test on."""
 
-    tasks = ("text-generation",)
+    tasks: ClassVar[tuple[str, ...]] = ("text-generation",)
 
     def features(self) -> datasets.Features:
         return datasets.Features({"source": TEXT, "target": TEXT, "references": datasets.List(TEXT)})

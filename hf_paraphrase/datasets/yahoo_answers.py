@@ -143,7 +143,9 @@ class YahooAnswersBuilder(CorpusBuilder):
 def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Read subject and best answer of every document of a Webscope file, one at a time; raises InputError for what is
     no XML, truncated, in an unsupported encoding, or has a question above the length limit of a line."""
-    parser, root, number, length = ElementTree.XMLPullParser(("start", "end")), None, 0, 0
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    root: Any = None
+    number = length = 0
     with open_plain_or_gzipped(path) as file:
         try:
             for chunk in chain(iter(partial(file.read, CHUNK_SIZE), b""), [b""]):

@@ -246,11 +246,11 @@ def create_repository(repo_id: str, private: bool = False, kind: str = "model") 
     """Create a repository if missing, private if requested or the user's default; errors as in `push_to_hub`."""
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
-    options = {"private": private or None, "repo_type": kind, "space_sdk": "gradio" if kind == "space" else None}
+    sdk = "gradio" if kind == "space" else None
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
-        return api.create_repo(repo_id, exist_ok=True, **options)
+        return api.create_repo(repo_id, private=private or None, repo_type=kind, space_sdk=sdk, exist_ok=True)
 
     return api, retry(create)
 
