@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby, repeat
+from itertools import groupby, islice, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -65,14 +65,10 @@ class SampledPairsBuilder(ParaphraseBuilder):
         validation_size, test_size = held_out_sizes(
             held_out.count_keys(), config.validation_size, config.test_size, most=1
         )
-        groups: list[Group] = []
-        for source, targets in held_out.groups():
-            if len(groups) == validation_size + test_size:
-                break
-            groups.append((source, targets[: config.max_references]))
-        sources = [source for source, _ in groups]
+        found = islice(held_out.groups(), validation_size + test_size)
+        groups: list[Group] = [(source, targets[: config.max_references]) for source, targets in found]
         return {
-            "train": {"split": "train", "store": train, "held_out": tuple(sources)},
+            "train": {"split": "train", "store": train, "held_out": tuple(source for source, _ in groups)},
             "validation": {"split": "validation", "groups": tuple(groups[:validation_size])},
             "test": {"split": "test", "groups": tuple(groups[validation_size:])},
         }

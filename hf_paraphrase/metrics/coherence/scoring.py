@@ -155,9 +155,8 @@ def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int
     alignment: list[int | None] = []
     for position, sentence in enumerate(output):
         scores = [_f1(sentence, candidate) for candidate in original]
-        best = max(scores)
-        ties = [index for index, score in enumerate(scores) if score == best]
-        alignment.append(min(ties, key=lambda index: abs(index - position)) if best > 0 else None)
+        best = max(range(len(scores)), key=lambda index: (scores[index], -abs(index - position)))
+        alignment.append(best if scores[best] > 0 else None)
     return alignment
 
 
