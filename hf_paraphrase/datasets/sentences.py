@@ -11,7 +11,6 @@ from ..installation import require
 
 Splitter = Literal["rules", "punkt"]
 
-
 WORDS = read_yaml(Path(__file__).with_suffix(".yaml"))
 TITLES, ABBREVIATIONS, NUMBERED, STARTERS = (
     frozenset(WORDS[kind].split()) for kind in ("titles", "abbreviations", "numbered", "starters")

@@ -9,7 +9,6 @@ from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePa
 # Those of Li et al. 2018.
 SIZES = {"test_size": 5000, "max_words": 20}
 
-
 TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
 # Some lines of the release have one more, empty column before the address.
 COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")
