@@ -36,7 +36,7 @@ from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
 from .files import REQUIREMENTS, find_files, find_handler, is_ours, read_template
-from .metric_space import check_module_name, make_metric_space
+from .metric_space import make_metric_space
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 logger = logging.getLogger(__name__)
@@ -199,7 +199,9 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
         The address of the Space.
     """
     metric = load_metric(name, keep_in_memory=True)
-    check_module_name(repo_id)
+    module = repo_id.rpartition("/")[2]
+    if "." in module:
+        raise InputError(f"evaluate.load cannot load from {repo_id}: choose a name without a dot, not {module!r}")
     api, repo = create_repository(repo_id, private, "space")
     files = make_metric_space(metric, repo.repo_id)
 
