@@ -25,7 +25,7 @@ from ..common.files import check_links, locked
 from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
 from ..generation.prompts import load_prompt
-from ..hub.push import create_dataset
+from ..hub.push import create_repository
 from ..released import find_checkpoint
 from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
@@ -128,7 +128,7 @@ def run_augmentation(
     datatrove_logger.disable("datatrove")
     check_executor(executor, executor_options or {})
     if output.startswith(HUB):
-        create_dataset("/".join(output.removeprefix(HUB).split("/")[:2]))
+        create_repository("/".join(output.removeprefix(HUB).split("/")[:2]), kind="dataset")
     folder = get_datafolder(output)
     _check_output(asked.input, folder)
     state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)

@@ -126,7 +126,7 @@ class Augment(AugmentationOptions):
         if self.push_to_hub:
             from ..hub.push import push_folder
 
-            echo(push_folder(self.output, self.repo_id, private=self.hub_private_repo))
+            echo(push_folder(self.output, self.repo_id, "dataset", private=self.hub_private_repo))
 
     @property
     def repo_id(self) -> str:

@@ -116,7 +116,7 @@ class DescribeCheckpoint(Verb):
     revision: str | None = option("Branch, tag or commit of a repository.", None)
 
     def run(self) -> str:
-        from ..hub.card_sections import describe_checkpoint
+        from ..hub.card import describe_checkpoint
         from ..hub.checkpoint import read_checkpoint
 
         return describe_checkpoint(read_checkpoint(self.model, self.revision))

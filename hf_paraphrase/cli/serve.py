@@ -62,14 +62,14 @@ class MakeSpace(Verb):
         if (self.output is None) == (self.push is None):
             raise InputError("give either --output, a folder to write to, or --push, a Space on the Hub")
         require("gradio", "demo", "space")
-        from ..hub.push import push_space
+        from ..hub.push import push_folder
         from ..serving.space import write_space
 
         with TemporaryDirectory() as temporary:
             folder = self.output or Path(temporary)
             write_space(self.model, folder, self.package)
             if self.push is not None:
-                return push_space(folder, self.push, private=self.private)
+                return push_folder(folder, self.push, "space", private=self.private)
         return f"{self.output}: run it with `python app.py` there"
 
 

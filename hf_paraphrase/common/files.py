@@ -3,6 +3,7 @@ from __future__ import annotations
 import atexit
 import codecs
 import gzip
+import hashlib
 import io
 import json
 import logging
@@ -268,6 +269,12 @@ def read_lines(path: Path) -> list[Any]:
     # Not `splitlines`, which also cuts at characters that JSON has inside of a text.
     lines = enumerate(path.read_bytes().split(b"\n"), start=1)
     return [parse_json(line, f"{path}, line {number}") for number, line in lines if line]
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def copy_file(source: Path, path: Path) -> None:

@@ -408,15 +408,16 @@ def _find_delimiter(header: str) -> str:
 
 
 @contextmanager
-def refusing_damage(problem: str) -> Iterator[None]:
-    """Raise InputError, with the problem, for a damaged Parquet file, whichever error pyarrow noticed it by."""
+def refusing_damage(problem: str, *others: type[Exception]) -> Iterator[None]:
+    """Raise InputError, with the problem, for a damaged Parquet file, whichever error pyarrow noticed it by, or one of
+    the `others`, by which its other readers do."""
     import pyarrow as pa
 
     try:
         yield
     except (InputError, FileNotFoundError, PermissionError, IsADirectoryError):
         raise
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, *others) as error:
         raise InputError(f"{problem}: {error}") from error
 
 

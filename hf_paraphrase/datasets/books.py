@@ -56,14 +56,8 @@ class BooksBuilder(RunningTextBuilder):
     def generate_rows(self, paths: list[Path], split: str) -> Iterator[dict[str, Any]]:
         with self.reader() as reader:
             for path in paths:
-                lines = (line.strip() for _, line in reader.lines(path))
-                for document in _documents(lines, self.config.lines_per_document):
+                lines = filter(None, (line.strip() for _, line in reader.lines(path)))
+                while document := list(islice(lines, self.config.lines_per_document)):
                     point = split_point(self.config.seed, "\n".join(document))
                     if split_of(point, self.config.shares()) == split:
                         yield from self.rows(None, None, document)
-
-
-def _documents(lines: Iterator[str], length: int) -> Iterator[list[str]]:
-    sentences = filter(None, lines)
-    while document := list(islice(sentences, length)):
-        yield document

@@ -15,11 +15,11 @@ import datasets
 import pyarrow as pa
 
 from ..common.fields import check_fields, option
+from ..common.files import hash_file
 from ..errors import InputError
 from . import addresses
-from .addresses import DOWNLOADS, RELEASES, Release
+from .addresses import DOWNLOADS, RELEASES, Release, download_release
 from .corpus_reader import CorpusReader
-from .downloads import download_release
 
 TEXT = datasets.Value("string")
 # Larger files are known by size and time of change: reading them through would take longer than finding the cache.
@@ -72,8 +72,6 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     tasks: ClassVar[tuple[str, ...]] = ()
     # Whether it reads a user's own files: then nobody knows its language, and no data set on the Hub has its name.
     private: ClassVar[bool] = False
-    # Configurations whose rows or lists keep the order of the files; all others are shuffled with a seed.
-    in_file_order: ClassVar[tuple[str, ...]] = ()
     # Text columns that may be empty.
     may_be_blank: ClassVar[tuple[str, ...]] = ()
     # How many rows are held in memory before they are written.
@@ -160,7 +158,9 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
     @classmethod
     def state_of(cls, data_dir: Path | None) -> str:
         """A digest of the builder's code with all that it imports, and of the corpus's files, to name its cache."""
-        code = _find_code(*(Path(inspect.getfile(base)) for base in cls.__mro__ if _is_of_package(base)))
+        package = __name__.partition(".")[0]
+        bases = [base for base in cls.__mro__ if base.__module__.startswith(f"{package}.")]
+        code = _find_code([Path(inspect.getfile(base)) for base in bases])
         published = f"{os.environ.get(DOWNLOADS, '')}\0{RELEASES.get(cls.corpus_name)}"
         digest = hashlib.sha256(published.encode() if data_dir is None else b"")
         # Some modules have data beside them.
@@ -183,10 +183,8 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
         # Whole tables go through datasets several times as fast as single rows.
         schema = self.info.features.arrow_schema
         rows = self._whole_rows(self.generate_rows(*args, **kwargs))
-        number = 0
-        while batch := list(islice(rows, self.rows_at_once)):
-            yield number, pa.Table.from_pylist(batch, schema=schema)
-            number += 1
+        batches = iter(lambda: list(islice(rows, self.rows_at_once)), [])
+        yield from enumerate(pa.Table.from_pylist(batch, schema=schema) for batch in batches)
 
     def _whole_rows(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Leave out rows that lack a text, as damaged lines are left out: with a warning, or an error if many do."""
@@ -216,7 +214,7 @@ class CorpusBuilder(datasets.ArrowBasedBuilder):
 class ParaphraseBuilder(CorpusBuilder):
     """A corpus of paraphrases: `source` and `target` to learn from, `source` and `references` to test on."""
 
-    tasks = ("text-generation",)
+    tasks: ClassVar[tuple[str, ...]] = ("text-generation",)
 
     def features(self) -> datasets.Features:
         return datasets.Features({"source": TEXT, "target": TEXT, "references": datasets.List(TEXT)})
@@ -242,23 +240,18 @@ def state_of_file(path: Path) -> str:
     status = path.stat()
     if status.st_size > HASHED_SIZE:
         return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_file(path)
 
 
-def _is_of_package(kind: type) -> bool:
-    return kind.__module__.startswith(f"{__name__.partition('.')[0]}.")
-
-
-def _find_code(*modules: Path) -> set[Path]:
+def _find_code(modules: list[Path]) -> set[Path]:
     """Modules of this package and those that they import, but for the addresses, where each corpus has its own."""
-    found, left = {Path(addresses.__file__)}, list(modules)
-    while left:
-        module = left.pop()
-        if module not in found:
+    found: set[Path] = set()
+    while modules:
+        module = modules.pop()
+        if module not in found and module != Path(addresses.__file__):
             found.add(module)
-            left += _find_imports(module)
-    return found - {Path(addresses.__file__)}
+            modules += _find_imports(module)
+    return found
 
 
 @cache

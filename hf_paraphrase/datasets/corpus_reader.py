@@ -115,7 +115,11 @@ class CorpusReader:
         """
         lines = self.lines(path)
         if header:
-            self._check_header(path, next(lines, (1, ""))[1], columns, quoted)
+            line = next(lines, (1, ""))[1]
+            names = (parse_cells(line, "\t") or []) if quoted else line.split("\t")
+            if [name.strip().lower() for name in names] != [name.lower() for name in columns]:
+                tabbed = "\t".join(columns)
+                raise InputError(f"{path}, line 1, is not the header {tabbed!r} but {line[:200]!r}; {self.layout}")
         most = len(columns)
         allowed = range(most - optional, most + 1)
         if quoted:
@@ -128,22 +132,15 @@ class CorpusReader:
             else:
                 self.reject(path, number, f"has {len(fields)} columns, not {most}")
 
-    def peek(self, path: Path) -> Iterator[tuple[int, str]]:
-        """As `lines`, but counts nothing: for a look at what will be read once more."""
-        return replace(self, max_bad_fraction=1.0).lines(path)
-
-    def cells(
-        self, table: TextTable, names: Sequence[str], there: Sequence[str] | None
-    ) -> Iterator[tuple[int, list[Any]]]:
+    def cells(self, table: TextTable, names: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
         """Read the cells of some columns of a table, without NUL characters; raises InputError where it has none of a
-        name.
-
-        `there` are the columns that it has; None where every row brings its own.
-        """
+        name."""
+        is_text = table.kind != "parquet"
+        # A reader of its own, for lines that will be counted when they are read once more.
+        there = table.columns(replace(self).lines(table.path) if is_text else None)
         for name in names:
             if there is not None and name not in there:
                 raise InputError(f"{table.path} has no column {name!r}; it has: {', '.join(there)}; {self.layout}")
-        is_text = table.kind != "parquet"
         lines = ((number, f"{line}\n") for number, line in self.lines(table.path)) if is_text else None
         for row in table.rows(names, lines, self.reject):
             self.lines_read += not is_text
@@ -166,7 +163,7 @@ class CorpusReader:
             fields = pc.split_pattern(lines, separator)
             counts = pc.list_value_length(fields)
             sound = pc.and_(pc.greater_equal(counts, most - optional), pc.less_equal(counts, most))
-            for at in _places(pc.and_not(written, sound)):
+            for at in pc.indices_nonzero(pc.and_not(written, sound)).to_pylist():
                 self.reject(path, first + at, f"has {counts[at]} columns, not {most}")
             rows = pc.indices_nonzero(sound)
             starts = fields.offsets.take(rows)
@@ -174,7 +171,7 @@ class CorpusReader:
                 pc.utf8_trim_whitespace(fields.values.take(pc.add(starts, columns.index(name)))) for name in wanted
             ]
             whole = functools.reduce(pc.and_, (pc.not_equal(column, "") for column in texts))
-            for at in _places(pc.invert(whole)):
+            for at in pc.indices_nonzero(pc.invert(whole)).to_pylist():
                 empty = next(name for name, column in zip(wanted, texts, strict=True) if not column[at].as_py())
                 self.reject(path, first + rows[at].as_py(), f"has no {empty}")
             yield texts if whole.true_count == len(whole) else [column.filter(whole) for column in texts]
@@ -220,13 +217,6 @@ class CorpusReader:
         self.reject(path, number, problem)
         return ""
 
-    def _check_header(self, path: Path, line: str, columns: Sequence[str], quoted: bool) -> None:
-        fields = parse_cells(line, "\t") or [] if quoted else line.split("\t")
-        names = [name.strip().lower() for name in fields]
-        if names != [name.lower() for name in columns]:
-            tabbed = "\t".join(columns)
-            raise InputError(f"{path}, line 1, is not the header {tabbed!r} but {line[:200]!r}; {self.layout}")
-
     def _judge(self) -> None:
         if not self.bad_lines:
             return
@@ -237,10 +227,6 @@ class CorpusReader:
                 f"{share}, more than `max_bad_fraction` = {self.max_bad_fraction:g} of them: {examples}; {self.layout}"
             )
         logger.warning("%s and left out: %s", share, examples)
-
-
-def _places(mask: pa.Array) -> list[int]:
-    return pc.indices_nonzero(mask).to_pylist()
 
 
 def is_text(value: Any) -> bool:

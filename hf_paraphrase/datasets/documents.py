@@ -75,9 +75,7 @@ class DocumentBuilder(CorpusBuilder):
         sentence_splitter(self.config.splitter)
         paths = self.paths(self.data_dir)
         counts: Counter[str] = Counter()
-        with self.reader() as reader:
-            words = (words for split, words in self._of_fitting_length(reader, paths, counts) if split == "train")
-            vocabulary = most_frequent(words, self.config.vocabulary_size)
+        vocabulary = most_frequent(self._train_words(paths, counts), self.config.vocabulary_size)
         if not counts:
             raise InputError(
                 f"{self.data_dir} holds no document of {self.config.min_words} to {self.config.max_words} words "
@@ -87,31 +85,25 @@ class DocumentBuilder(CorpusBuilder):
             raise InputError(
                 f"{self.data_dir} holds no document with few enough unknown words (`max_unknown`, `vocabulary_size`)"
             )
-        ends = {
-            split: self._end(paths, split, size, vocabulary) if counts[split] > size else 1.0
-            for split, size in reversed(self.config.sizes().items())
-        }
-        return {
-            split: {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
-            for split, end in ends.items()
-        }
+        parts = {}
+        for split, size in reversed(self.config.sizes().items()):
+            points = (point for point, _ in self._documents(paths, split, vocabulary))
+            smallest = heapq.nsmallest(size + 1, points) if counts[split] > size else []
+            # The point at which a split ends that has more documents than are wanted.
+            end = smallest[size] if len(smallest) > size else 1.0
+            parts[split] = {"paths": paths, "split": split, "vocabulary": vocabulary, "end": end}
+        return parts
 
-    def _of_fitting_length(
-        self, reader: CorpusReader, paths: list[Path], counts: Counter[str]
-    ) -> Iterator[tuple[str, list[str]]]:
-        for path in paths:
-            for text in self.texts(reader, path):
-                words = tokenize(self._normalize(text))
-                if self.config.min_words <= len(words) <= self.config.max_words:
-                    split = split_of(self._point(text), self.config.sizes())
-                    counts[split] += 1
-                    yield split, words
-
-    def _end(self, paths: list[Path], split: str, size: int, vocabulary: frozenset[str]) -> float:
-        """The point at which a split has to end to have no more than `size` documents."""
-        points = (point for point, _ in self._documents(paths, split, vocabulary))
-        smallest = heapq.nsmallest(size + 1, points)
-        return smallest[size] if len(smallest) > size else 1.0
+    def _train_words(self, paths: list[Path], counts: Counter[str]) -> Iterator[list[str]]:
+        """The words of each document to train on; those of fitting length are counted, by split."""
+        with self.reader() as reader:
+            for path in paths:
+                for text in self.texts(reader, path):
+                    if words := self._fitting_words(text):
+                        split = split_of(self._point(text), self.config.sizes())
+                        counts[split] += 1
+                        if split == "train":
+                            yield words
 
     def _documents(
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float = 1.0
@@ -121,8 +113,11 @@ class DocumentBuilder(CorpusBuilder):
         for path in paths:
             for text in self.texts(reader, path):
                 point = self._point(text)
-                if point < end and split_of(point, self.config.sizes()) == split and self._is_known(text, vocabulary):
-                    yield point, text
+                if point < end and split_of(point, self.config.sizes()) == split:
+                    words = self._fitting_words(text)
+                    unknown = sum(word not in vocabulary for word in words)
+                    if words and unknown <= self.config.max_unknown * len(words):
+                        yield point, text
 
     def generate_rows(
         self, paths: list[Path], split: str, vocabulary: frozenset[str], end: float
@@ -132,12 +127,10 @@ class DocumentBuilder(CorpusBuilder):
             sentences = (write_words(self._normalize(sentence)) for sentence in split_sentences(text))
             yield {"sentences": [sentence for sentence in sentences if sentence]}
 
-    def _is_known(self, text: str, vocabulary: frozenset[str]) -> bool:
+    def _fitting_words(self, text: str) -> list[str]:
+        """The words of a document; none where they are too few or too many."""
         words = tokenize(self._normalize(text))
-        if not self.config.min_words <= len(words) <= self.config.max_words:
-            return False
-        unknown = sum(word not in vocabulary for word in words)
-        return unknown <= self.config.max_unknown * len(words)
+        return words if self.config.min_words <= len(words) <= self.config.max_words else []
 
     def _normalize(self, text: str) -> str:
         text = unicodedata.normalize("NFC", text)

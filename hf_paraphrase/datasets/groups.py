@@ -62,7 +62,7 @@ class SentenceGroup:
     """Sentences of one meaning."""
 
     sentences: tuple[str, ...]  # at least two, no two of which differ in case alone
-    pairs: tuple[tuple[int, int], ...]  # the places of the two sentences of each pair that is kept, the smaller first
+    pairs: tuple[tuple[str, str], ...]  # those that are kept, each in the order of the sentences
 
     @property
     def number(self) -> int:
@@ -70,17 +70,11 @@ class SentenceGroup:
         text = "\n".join(sorted(map(str.casefold, self.sentences)))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 
-    def references(self, source: str) -> list[str]:
-        """The sentences that a sentence makes a pair with."""
-        ways = [(self.sentences[one], self.sentences[other]) for one, other in self.pairs]
-        return [other for one, other in [*ways, *(way[::-1] for way in ways)] if one == source]
-
 
 class GroupsBuilder(ParaphraseBuilder):
     """Groups of sentences with one meaning, from files of your own, as pairs."""
 
     corpus_name = "groups"
-    in_file_order = ("default", "filtered")
     BUILDER_CONFIGS = [GroupsConfig(name="default", description="Every pair of a group."), FILTERED]
     private = True
     origin = 'for instance load_dataset("groups", data_files="groups.tsv")'
@@ -103,7 +97,6 @@ class GroupsBuilder(ParaphraseBuilder):
         return {split: {"split": split, **parts[split]} for split in SPLITS if split in parts}
 
     def _divide(self, paths: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Make splits of one set of files."""
         groups = tuple(self._read(paths))
         config = self.config
         sizes = held_out_sizes(len(groups), config.validation_size, config.test_size, config.max_held_out)
@@ -133,13 +126,13 @@ class GroupsBuilder(ParaphraseBuilder):
             yield from self._rows(split, group)
 
     def _rows(self, split: str, group: SentenceGroup) -> Iterator[dict[str, Any]]:
-        ways = [(group.sentences[one], group.sentences[other]) for one, other in group.pairs]
+        ways = [way for pair in group.pairs for way in (pair, pair[::-1])]
         if split == "train":
-            for source, target in (way for pair in ways for way in (pair, pair[::-1])):
+            for source, target in ways:
                 yield {"source": source, "target": target, "group": group.number}
             return
-        source = seeded_order({sentence for way in ways for sentence in way}, self.config.seed)[0]
-        references = seeded_order(group.references(source), self.config.seed, source)
+        source = seeded_order({one for one, _ in ways}, self.config.seed)[0]
+        references = seeded_order([other for one, other in ways if one == source], self.config.seed, source)
         if split == "test":
             yield {"source": source, "references": references[: self.config.max_references]}
         else:
@@ -166,20 +159,18 @@ class GroupsBuilder(ParaphraseBuilder):
 
     def _values(self, reader: CorpusReader, path: Path) -> Iterator[tuple[int, Any]]:
         """Read the lists of sentences of a file, unchecked, each with its line."""
-        kind, column = table_kind(path), self.config.group_column
+        kind = table_kind(path)
         if kind in LINES:
             yield from ((number, line.split("\t")) for number, line in reader.lines(path))
-            return
-        if kind not in TABLES:
+        elif kind in TABLES:
+            cells = reader.cells(TextTable(path, kind), (self.config.group_column,))
+            yield from ((number, value) for number, (value,) in cells)
+        else:
             raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
-        table = TextTable(path, kind)
-        cells = reader.cells(table, (column,), table.columns() if kind == "parquet" else None)
-        yield from ((number, value) for number, (value,) in cells)
 
 
 def _different(value: Any) -> dict[str, str]:
-    """The sentences of a list by their casefolded form, the first of those that differ in case alone; none of what is
-    not a list of texts."""
+    """The sentences of a list by their casefolded form, the first of equal ones; none of what is no list of texts."""
     if not isinstance(value, list) or not all(map(is_text, value)):
         return {}
     sentences: dict[str, str] = {}
@@ -191,14 +182,13 @@ def _different(value: Any) -> dict[str, str]:
 
 def _pair_up(texts: tuple[str, ...], kept: PairFilter, refused: Counter[str]) -> SentenceGroup:
     """Make the pairs of a group that a filter keeps, and count the others by the argument that refuses them."""
-    sentences = [ComparedSentence(text) for text in texts]
-    fit = [place for place, sentence in enumerate(sentences) if kept.takes(sentence)]
-    refused["sentences by min_words or max_words"] += len(sentences) - len(fit)
+    fit = list(filter(kept.takes, map(ComparedSentence, texts)))
+    refused["sentences by min_words or max_words"] += len(texts) - len(fit)
     pairs = []
     for one, other in combinations(fit, 2):
-        reason = kept.refusal(sentences[one], sentences[other])
+        reason = kept.refusal(one, other)
         if reason is None:
-            pairs.append((one, other))
+            pairs.append((one.text, other.text))
         else:
             refused[f"pairs by {reason}"] += 1
     return SentenceGroup(texts, tuple(pairs))

@@ -16,7 +16,6 @@ class HotelReviewsBuilder(DocumentBuilder):
     """Hotel reviews as lists of sentences, chosen as in Li et al. 2015, section 4.1."""
 
     corpus_name = "hotel_reviews"
-    in_file_order = ("paper",)
     BUILDER_CONFIGS = [DocumentConfig(name="paper", description="50 to 250 words, 25,000 known, 2% unknown.")]
     records = ("hotel_*_parsed.txt", "*/hotel_*_parsed.txt")
     files = (*records, "*.txt", "*.txt.gz")

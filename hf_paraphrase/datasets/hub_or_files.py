@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import datasets
 import huggingface_hub
@@ -18,17 +18,14 @@ from ..common.hub_access import describe_absence, use_cache_without_network
 from ..common.text_tables import ENDINGS, table_kind
 from ..errors import InputError
 from .sampling import divide_linked, held_out_sizes
-from .table_files import as_strings, read_table_files, split_files
+from .table_files import SPLITS, Splits, as_strings, read_table_files, split_files
 
 logger = logging.getLogger(__name__)
-
-Splits: TypeAlias = datasets.DatasetDict | datasets.IterableDatasetDict
 
 # The readers of datasets, which take `data_files`, and the kinds of `text_tables`, which reads files in their place.
 READERS = {"csv": "csv", "json": "json", "parquet": "parquet", "text": "txt", "arrow": None}
 # What people call the split to validate with.
 VALIDATION = ("validation", "valid", "val", "dev")
-SPLITS = ("train", "validation", "test")
 # Columns that hold the one text of a row, or two.
 TEXTS = (("source", "target"), ("sentence1", "sentence2"), ("source",), ("query",), ("text",))
 # The texts of which a row may have several.
@@ -99,8 +96,9 @@ def read_splits(
     place = Path(path).expanduser()
     if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         return _read_saved(place, streaming)
-    texts = [_name_there(columns, text) for text in {name for kind in TEXTS for name in kind} | set(LISTS)]
-    lists = [_name_there(columns, text) for text in LISTS]
+    there = columns if isinstance(columns, Mapping) else {}
+    texts = [there.get(text, text) for text in {name for kind in TEXTS for name in kind} | set(LISTS)]
+    lists = [there.get(text, text) for text in LISTS]
     files = _find_files(path, name, data_dir, data_files)
     if files is not None:
         kind = READERS.get(path)
@@ -125,10 +123,6 @@ def read_splits(
         if isinstance(error, ConnectionError | DatasetNotFoundError) and not place.exists():
             raise InputError(describe_absence(path, "data set folder")) from error
         raise InputError(f"{path} cannot be read: {error}") from error
-
-
-def _name_there(columns: Any, name: str) -> str:
-    return columns.get(name, name) if isinstance(columns, Mapping) else name
 
 
 def _read_saved(place: Path, streaming: bool) -> Splits:
@@ -302,11 +296,8 @@ def _divide(rows: datasets.Dataset, missing: list[str]) -> dict[str, datasets.Da
 
 
 def _gather(rows: datasets.Dataset) -> datasets.Dataset:
-    """A row for each source, with all of its targets as references."""
-    references: dict[str, list[str]] = {}
-    for source, target in zip(rows["source"], rows["target"], strict=True):
-        references.setdefault(source, []).append(target)
-    return datasets.Dataset.from_dict({"source": list(references), "references": list(references.values())})
+    references = rows.to_pandas().groupby("source", sort=False)["target"].agg(list)
+    return datasets.Dataset.from_dict({"source": list(references.index), "references": list(references)})
 
 
 def _texts_of(rows: datasets.Dataset) -> list[str]:

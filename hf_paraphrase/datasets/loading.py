@@ -91,9 +91,9 @@ def load_dataset(
     if not splits:
         raise InputError(f"no row is left of the files of {path}; {builder.layout()}")
     if split is None:
-        return datasets.DatasetDict({key: _read_split(builder, key) for key in splits})
+        return datasets.DatasetDict({key: _select_columns(builder, key, builder.as_dataset(key)) for key in splits})
     check_known([split.partition("[")[0]], splits, path, "split")
-    return _read_split(builder, split)
+    return _select_columns(builder, split, builder.as_dataset(split))
 
 
 def find_builder(path: str) -> type[CorpusBuilder]:
@@ -158,10 +158,6 @@ def no_progress_bars() -> Iterator[None]:
     finally:
         if shown:
             datasets.enable_progress_bars()
-
-
-def _read_split(builder: CorpusBuilder, split: str) -> datasets.Dataset:
-    return _select_columns(builder, split, builder.as_dataset(split))
 
 
 def _select_columns(builder: CorpusBuilder, split: str, rows: Any) -> Any:

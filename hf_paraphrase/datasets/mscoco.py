@@ -46,7 +46,6 @@ class MscocoBuilder(ParaphraseBuilder):
     """Captions of the same image as paraphrases: MSCOCO 2014, sampled as in Prakash et al. 2016, section 4.1."""
 
     corpus_name = "mscoco"
-    in_file_order = ("all_pairs", "consensus")
     BUILDER_CONFIGS = [
         MscocoConfig(name="paper", description="Two pairs an image, as in the paper."),
         MscocoConfig(name="all_pairs", description="All ordered pairs of an image's captions.", all_pairs=True),
@@ -74,8 +73,7 @@ class MscocoBuilder(ParaphraseBuilder):
         return {split: {"images": found, "split": split} for split, found in images.items()}
 
     def _read(self, path: Path) -> Captions:
-        """Read the different captions, cut, of every image that has at least two; the images are in the order of their
-        ids."""
+        """Read the different captions, cut, of every image that has at least two, in the order of the images' ids."""
         images, annotations = _read_lists(path)
         captions: dict[int, list[str]] = {image: [] for image in images}
         numbers = set()

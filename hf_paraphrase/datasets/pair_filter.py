@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import yaml
-
-from ..common.fields import option
+from ..common.fields import option, read_yaml
 from .sentences import TITLES
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
-WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+WORDS = read_yaml(Path(__file__).with_suffix(".yaml"))
 NUMBER_WORDS, NEGATION = WORDS["numbers"], frozenset(WORDS["negation"].split())
 PRONOUNS = {word: person for person, words in WORDS["pronouns"].items() for word in words.split()}
 # A word behind one of these may have its capital from there.

@@ -93,6 +93,4 @@ class PairsBuilder(SampledPairsBuilder):
         kind = table_kind(path)
         if kind is None:
             raise InputError(f"{path} ends in {path.suffix or 'nothing'}; {self.layout()}")
-        table = TextTable(path, "tsv" if kind == "txt" else kind)
-        there = table.columns() if kind == "parquet" else table.columns(reader.peek(path))
-        return reader.cells(table, names, there)
+        return reader.cells(TextTable(path, "tsv" if kind == "txt" else kind), names)

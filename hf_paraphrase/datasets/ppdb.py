@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..common.fields import option
-from .addresses import RELEASES, Release, ReleasedFile
+from .addresses import RELEASES, Release
 from .corpus_reader import CorpusReader
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 
@@ -41,10 +41,7 @@ class PpdbBuilder(SampledPairsBuilder):
     licence_id = "cc-by-3.0"
 
     def release(self) -> Release:
-        release = RELEASES[self.corpus_name]
-        (file,) = release.files
-        url = file.url.format(size=self.config.size or "l", part=self.config.part or "all")
-        return replace(release, files=(ReleasedFile(url),))
+        return RELEASES[self.corpus_name].fill({"size": self.config.size or "l", "part": self.config.part or "all"})
 
     def layout(self) -> str:
         size, part = self.config.size or "SIZE", self.config.part or "PART"

@@ -8,9 +8,8 @@ from typing import Any
 from ..common.fields import option
 from ..installation import require
 from .addresses import Release
-from .bm25 import index_texts, search
 from .corpus_reader import CorpusReader
-from .sampling import linked_groups, pair_key
+from .sampling import index_texts, linked_groups, pair_key, search_index
 from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePairsConfig
 
 FILE = "quora_duplicate_questions.tsv"
@@ -32,7 +31,6 @@ class QuoraBuilder(SentencePairsBuilder):
     """Quora's question pairs: duplicates as paraphrases, or all pairs with their labels."""
 
     corpus_name = "quora"
-    in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
         QuoraConfig("paraphrases", description="Duplicates, divided at random.", **SIZES),
         QuoraConfig("clean", description="Duplicates, divided so that splits share no question.", **SIZES),
@@ -71,7 +69,7 @@ class QuoraBuilder(SentencePairsBuilder):
         index = index_texts(questions)
         for first, second, label in pairs:
             yield first, second, label
-            found = (questions[place] for place in search(index, first, self.config.pool_size))
+            found = (questions[place] for place in search_index(index, first, self.config.pool_size))
             others = [question for question in found if groups[question] != groups[first]]
             if others:
                 # `random` is all of a generator that promises the same numbers in every version of Python.

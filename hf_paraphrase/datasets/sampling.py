@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from .builder import seeded_order
+
+if TYPE_CHECKING:
+    import bm25s
 
 Item = TypeVar("Item")
 
@@ -104,3 +110,38 @@ def divide_linked(ends: Sequence[Sequence[str]], validation: int, test: int, see
     )
     dealt["train"] += [place for group in groups if len(group) > most for place in group]
     return {split: sorted(dealt[split]) for split in ("train", "validation", "test")}
+
+
+def index_texts(texts: list[str]) -> bm25s.BM25:
+    """Index texts for `search_index`, scored as Lucene does: for wrong candidates that look right."""
+    import bm25s
+
+    # It reports every index that it makes.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
+    return index
+
+
+def search_index(index: bm25s.BM25, text: str, size: int) -> np.ndarray:
+    """The places of the texts that are most like another, in order of place; of equal ones the first count.
+
+    Args:
+        index: What `index_texts` made.
+        text: The other.
+        size: Maximum number of results; texts without a common word are not found.
+    """
+    import bm25s
+
+    (tokens,) = bm25s.tokenize([text], return_ids=False, show_progress=False)
+    if not tokens:
+        return np.array([], dtype=np.int64)
+    scores = index.get_scores(tokens)
+    # bm25s's own selection breaks ties depending on installed packages, and is slower.
+    found = np.flatnonzero(scores > 0)
+    if len(found) <= size:
+        return found
+    scores = scores[found]
+    least = np.partition(scores, -size)[-size]
+    better, equal = found[scores > least], found[scores == least]
+    return np.sort(np.concatenate((better, equal[: size - len(better)])))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import datasets
 
 from ..common.fields import option
-from .builder import TEXT, CorpusBuilder, CorpusConfig
+from .builder import TEXT, CorpusConfig, ParaphraseBuilder
 from .corpus_reader import CorpusReader
 from .sampling import cut, deal, held_out_sizes, linked_groups, pair_key
 
@@ -25,11 +25,6 @@ LI2018_FILES = {
 }
 
 
-def is_paraphrase(pair: Pair) -> bool:
-    """Whether a pair says the same in other words."""
-    return bool(pair[2]) and pair[0].casefold() != pair[1].casefold()
-
-
 @dataclass
 class SentencePairsConfig(CorpusConfig):
     """How sentence pairs become splits."""
@@ -42,7 +37,7 @@ class SentencePairsConfig(CorpusConfig):
     max_words: int | None = option("Most words of a sentence; longer ones are cut.", None, least=1)
 
 
-class SentencePairsBuilder(CorpusBuilder):
+class SentencePairsBuilder(ParaphraseBuilder):
     """Labelled sentence pairs; those with the last label also serve as paraphrases."""
 
     labels: ClassVar[tuple[str, ...]] = ("not_paraphrase", "paraphrase")
@@ -62,15 +57,15 @@ class SentencePairsBuilder(CorpusBuilder):
         if self.labelled:
             label = datasets.ClassLabel(names=list(self.labels))
             return datasets.Features({"sentence1": TEXT, "sentence2": TEXT, "label": label})
-        features = {"source": TEXT, "target": TEXT, "references": datasets.List(TEXT)}
-        return datasets.Features(features | ({"in_train": datasets.Value("bool")} if self.existing else {}))
+        in_train = {"in_train": datasets.Value("bool")} if self.existing else {}
+        return datasets.Features({**super().features(), **in_train})
 
     def columns(self, split: str) -> list[str] | None:
         if self.labelled:
             return None
-        if split == "test":
-            return ["source", "references", *(["in_train"] if self.existing else [])]
-        return ["source", "target"]
+        if self.existing and split == "test":
+            return ["source", "references", "in_train"]
+        return super().columns(split)
 
     def layout(self) -> str:
         if self.existing:
@@ -111,8 +106,9 @@ class SentencePairsBuilder(CorpusBuilder):
         return self._deal(train, 0, linked) | {"test": test[: self.config.test_size]}
 
     def serves(self, pair: Pair) -> bool:
-        """Whether a pair is one of this configuration."""
-        return self.config.name == "pairs" or is_paraphrase(pair)
+        """Whether a pair is one of this configuration: any, or one that says the same in other words."""
+        first, second, label = pair
+        return self.config.name == "pairs" or bool(label) and first.casefold() != second.casefold()
 
     def distinct(self, pairs: Iterable[Pair]) -> list[Pair]:
         """The distinct pairs in a fixed random order; pairs with two labels are dropped and counted."""

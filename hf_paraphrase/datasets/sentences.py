@@ -5,16 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
-from ..common.fields import check_type
+from ..common.fields import check_type, read_yaml
 from ..errors import InputError
 from ..installation import require
 
 Splitter = Literal["rules", "punkt"]
 
-
-WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+WORDS = read_yaml(Path(__file__).with_suffix(".yaml"))
 TITLES, ABBREVIATIONS, NUMBERED, STARTERS = (
     frozenset(WORDS[kind].split()) for kind in ("titles", "abbreviations", "numbered", "starters")
 )

@@ -27,7 +27,6 @@ class SnliBuilder(CorpusBuilder):
     """Sentence pairs that follow from, contradict or do not touch each other: SNLI 1.0."""
 
     corpus_name = "snli"
-    in_file_order = ("default",)
     BUILDER_CONFIGS = [CorpusConfig(name="default", description="All pairs with a gold label.")]
     files = tuple(name for names in FILES.values() for name in names)
     expected = f"expected there, or in its subfolder snli_1.0: {', '.join(names[0] for names in FILES.values())}"
@@ -58,7 +57,7 @@ class SnliBuilder(CorpusBuilder):
 
     def _read(self, reader: CorpusReader, path: Path) -> Iterator[dict[str, Any]]:
         fields = ("gold_label", "sentence1", "sentence2")
-        for number, cells in reader.cells(TextTable(path, "jsonl"), fields, None):
+        for number, cells in reader.cells(TextTable(path, "jsonl"), fields):
             label, *sentences = (cut(cell, None) if is_text(cell) else "" for cell in cells)
             if not (label and all(sentences)):
                 reader.reject(path, number, f"has no text in one of {', '.join(fields)}")

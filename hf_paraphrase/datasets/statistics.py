@@ -63,14 +63,11 @@ def plot_lengths(counts: Mapping[str, LengthCounts], path: str | os.PathLike) ->
     axes = figure.subplots()
     longest = 1
     for name, lengths in counts.items():
-        total, shown, seen = lengths.total(), [], 0
-        for length in range(min(lengths), max(lengths) + 1):
-            shown.append((length, lengths[length] / total))
-            seen += lengths[length]
-            if seen >= 0.995 * total:
-                break
-        longest = max(longest, shown[-1][0])
-        axes.plot(*zip(*shown, strict=True), marker="o", label=f"{name} ({total:,})")
+        total, all_lengths = lengths.total(), range(min(lengths), max(lengths) + 1)
+        seen = list(accumulate(map(lengths.__getitem__, all_lengths)))
+        shown = all_lengths[: bisect_left(seen, 0.995 * total) + 1]
+        longest = max(longest, shown[-1])
+        axes.plot(shown, [lengths[length] / total for length in shown], marker="o", label=f"{name} ({total:,})")
     axes.set(xlabel="length in words", ylabel="share of the texts", xlim=(0, longest + 1), ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))

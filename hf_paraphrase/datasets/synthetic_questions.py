@@ -3,15 +3,13 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ..common.fields import option
+from ..common.fields import option, read_yaml
 from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
@@ -23,7 +21,7 @@ FIELD = re.compile(r"\{(\w+)(?::(\w+))?\}")
 CHOICE = re.compile(r"\[([^\]]*)\]")
 # So many draws in a row without a new row, and the grammar is taken to be used up.
 PATIENCE = 5000
-GRAMMAR = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+GRAMMAR = read_yaml(Path(__file__).with_suffix(".yaml"))
 PHRASES = GRAMMAR["phrases"]
 FRAMES = {name: templates.splitlines() for name, templates in GRAMMAR["frames"].items()}
 SLOTS = {kind: [word.strip() for word in words.split(",")] for kind, words in GRAMMAR["slots"].items()}
@@ -60,12 +58,11 @@ class SyntheticQuestionsBuilder(ParaphraseBuilder):
         size = getattr(self.config, f"{split}_size")
         seed = self.config.seed
         choose = _chooser(f"{seed} {split}")
-        make_row = _test_row if split == "test" else _pair
         seen: set[Any] = set()
         failures = 0
         while len(seen) < size:
             meaning = _draw_meaning(choose)
-            key, row = make_row(meaning, choose) if split_of(meaning, seed) == split else (None, None)
+            key, row = _make_row(meaning, choose, split) if split_of(meaning, seed) == split else (None, None)
             if row is None or key in seen:
                 failures += 1
                 if failures == PATIENCE:
@@ -103,20 +100,16 @@ def _draw_meaning(choose: Choose) -> Meaning:
     return frame, words
 
 
-def _pair(meaning: Meaning, choose: Choose) -> tuple[frozenset[str], dict[str, Any]]:
+def _make_row(meaning: Meaning, choose: Choose, split: str) -> tuple[Hashable, dict[str, Any]]:
+    """A row, and what tells it from others: to test on, all the ways to ask; else two of them."""
     templates = FRAMES[meaning[0]]
     first = choose(templates)
-    second = choose([template for template in templates if template is not first])
-    source, target = (word_meaning(meaning, template, choose) for template in (first, second))
-    return frozenset((source, target)), {"source": source, "target": target}
-
-
-def _test_row(meaning: Meaning, choose: Choose) -> tuple[str, dict[str, Any]]:
-    templates = FRAMES[meaning[0]]
-    first = choose(templates)
-    source = word_meaning(meaning, first, choose)
-    others = [word_meaning(meaning, template, choose) for template in templates if template is not first]
-    return repr(meaning), {"source": source, "references": others}
+    others = [template for template in templates if template is not first]
+    others = others if split == "test" else [choose(others)]
+    source, *targets = [word_meaning(meaning, template, choose) for template in (first, *others)]
+    if split == "test":
+        return repr(meaning), {"source": source, "references": targets}
+    return frozenset((source, *targets)), {"source": source, "target": targets[0]}
 
 
 def _chooser(seed: str) -> Choose:
@@ -137,10 +130,6 @@ def _fields(frame: str) -> dict[str, list[str]]:
 @cache
 def _alternatives(choice: str) -> list[str]:
     return (choice if "|" in choice else PHRASES[choice]).split("|")
-
-
-def _with_article(noun: str) -> str:
-    return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
 
 
 def _plural(noun: str) -> str:
@@ -169,7 +158,7 @@ def _is_plural(noun: str) -> bool:
 # What the part of a field behind its colon does to the word.
 FORMS: dict[str | None, Callable[[str], str]] = {
     None: str,
-    "a": _with_article,
+    "a": lambda noun: f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}",
     "s": _plural,
     "ing": _gerund,
     "is": lambda noun: f"are {noun}" if _is_plural(noun) else f"is {noun}",

@@ -95,9 +95,7 @@ def read_table_files(
     """
     splits = {}
     for split, paths in files.items():
-        digest = hashlib.sha256(TableFilesBuilder.state_of(None).encode())
-        for path in paths:
-            digest.update(f"{path}\0{state_of_file(path)}\0".encode())
+        state = TableFilesBuilder.state_of(None) + "".join(f"{path}\0{state_of_file(path)}\0" for path in paths)
         builder = TableFilesBuilder(
             dataset_name="table_files",
             data_files=as_data_files({split: paths}),
@@ -105,7 +103,7 @@ def read_table_files(
             delimiter=delimiter,
             texts=list(texts),
             lists=list(lists),
-            hash=digest.hexdigest()[:32],
+            hash=hashlib.sha256(state.encode()).hexdigest()[:32],
         )
         if streaming:
             splits[split] = builder.as_streaming_dataset()[split]

@@ -9,7 +9,6 @@ from .sentence_pairs import LI2018_FILES, Pair, SentencePairsBuilder, SentencePa
 # Those of Li et al. 2018.
 SIZES = {"test_size": 5000, "max_words": 20}
 
-
 TRAIN_FILE, TEST_FILE = "Twitter_URL_Corpus_train.txt", "Twitter_URL_Corpus_test.txt"
 # Some lines of the release have one more, empty column before the address.
 COLUMNS = ("sentence1", "sentence2", "votes", "url", "more")
@@ -20,7 +19,6 @@ class TwitterUrlBuilder(SentencePairsBuilder):
     """Tweets that share a link: those that people found to be paraphrases, or all with their labels."""
 
     corpus_name = "twitter_url"
-    in_file_order = ("li2018",)
     BUILDER_CONFIGS = [
         SentencePairsConfig("paraphrases", description="Pairs that four of six people or more found equal.", **SIZES),
         SentencePairsConfig("pairs", description="All clear pairs with labels."),

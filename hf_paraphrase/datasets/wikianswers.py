@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from ..common.fields import option
 from .corpus_reader import CorpusReader
-from .pair_store import PairStore, TextIndex, hash_texts
-from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
+from .sampled_pairs import PairStore, SampledPairsBuilder, SampledPairsConfig, TextIndex, hash_texts
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ class WikipediaParagraphsBuilder(DocumentBuilder):
     """Paragraphs of Wikipedia as lists of sentences, chosen as in Li et al. 2015, section 4.1."""
 
     corpus_name = "wikipedia_paragraphs"
-    in_file_order = ("paper",)
     BUILDER_CONFIGS = [
         DocumentConfig(
             name="paper",

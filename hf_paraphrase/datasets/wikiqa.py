@@ -28,7 +28,6 @@ class WikiqaBuilder(CorpusBuilder):
     """Questions with sentences of a Wikipedia article, some of them answers: WikiQA, for ranking."""
 
     corpus_name = "wikiqa"
-    in_file_order = ("default",)
     BUILDER_CONFIGS = [WikiqaConfig(name="default", description="Questions with at least one answer.")]
     files = tuple(FILES.values())
     origin = "they are in WikiQACorpus.zip, microsoft.com/en-us/download/details.aspx?id=52419"

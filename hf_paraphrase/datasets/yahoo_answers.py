@@ -4,8 +4,10 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import datasets
@@ -15,14 +17,14 @@ from ..common.fields import option
 from ..common.files import open_plain_or_gzipped
 from ..errors import InputError
 from ..installation import require
-from .bm25 import index_texts, search
 from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import MAX_LINE_LENGTH, CorpusReader
-from .sampling import cut
+from .sampling import cut, index_texts, search_index
 
 if TYPE_CHECKING:
     import bm25s
 
+CHUNK_SIZE = 16 << 10
 COLUMNS = ("question", "best answer")
 # The answers hold the line breaks of the site.
 MARKUP = re.compile(r"<br ?/?>")
@@ -92,7 +94,7 @@ class YahooAnswersBuilder(CorpusBuilder):
             # `random` is all of a generator that promises the same numbers in every version of Python.
             uniform = random.Random(f"{self.config.seed}\0{query}").random
             # One more, as an answer finds itself.
-            pool = search(index, answers[number], self.config.pool_size + 1)
+            pool = search_index(index, answers[number], self.config.pool_size + 1)
             wrong = self._draw(pool.tolist(), answers, answers[number], uniform)
             if len(wrong) < self.config.num_candidates - 1:
                 wrong = self._draw(list(range(len(answers))), answers, answers[number], uniform)
@@ -141,37 +143,29 @@ class YahooAnswersBuilder(CorpusBuilder):
 def read_documents(reader: CorpusReader, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Read subject and best answer of every document of a Webscope file, one at a time; raises InputError for what is
     no XML, truncated, in an unsupported encoding, or has a question above the length limit of a line."""
-    number = 0
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    root: Any = None
+    number = length = 0
     with open_plain_or_gzipped(path) as file:
         try:
-            source = QuestionBytes(file)
-            events = ElementTree.iterparse(source, events=("start", "end"))
-            _, root = next(events)
-            for event, element in events:
-                if event == "end" and element.tag == "document":
-                    number += 1
-                    reader.lines_read += 1
-                    source.length = 0
-                    yield number, [element.findtext(name) or "" for name in ("subject", "bestanswer")]
-                    root.clear()
+            for chunk in chain(iter(partial(file.read, CHUNK_SIZE), b""), [b""]):
+                if chunk:
+                    parser.feed(chunk)
+                else:
+                    parser.close()
+                length += len(chunk)
+                for event, element in parser.read_events():
+                    root = element if root is None else root
+                    if event == "end" and element.tag == "document":
+                        number += 1
+                        reader.lines_read += 1
+                        length = 0
+                        yield number, [element.findtext(name) or "" for name in ("subject", "bestanswer")]
+                        root.clear()
+                if length > MAX_LINE_LENGTH:
+                    raise InputError(f"the next is longer than {MAX_LINE_LENGTH:,} bytes")
         # Of an encoding that the parser lacks, it says so in a ValueError or a LookupError.
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise InputError(f"{path} is damaged after {number:,} questions ({error}); {reader.layout}") from error
     if not number:
         raise InputError(f"{path} holds no <document>; {reader.layout}")
-
-
-class QuestionBytes:
-    """The parser's input, with a limit on the bytes of a question; `length`, those since the last one, is reset at
-    each."""
-
-    def __init__(self, file: BinaryIO):
-        self.file, self.length = file, 0
-
-    def read(self, size: int) -> bytes:
-        """Read at most `size` bytes; raises InputError where the question is too long."""
-        if self.length > MAX_LINE_LENGTH:
-            raise InputError(f"the next is longer than {MAX_LINE_LENGTH:,} bytes")
-        chunk = self.file.read(size)
-        self.length += len(chunk)
-        return chunk

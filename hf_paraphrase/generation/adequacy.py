@@ -16,7 +16,7 @@ from ..models.layers.portable import can
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..pretrained import load_config
-from ..retrieval.encoders import DEFAULT_ENCODER, CallableEncoder, SentenceEncoder, load_encoder
+from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .loading import load_paraphraser
 from .open_judge import OpenJudge, find_open_judge
 from .selection import load_matching_pipeline, score_by_embedding, score_by_matcher, wanted_label
@@ -104,7 +104,7 @@ def _names_sentence_model(name: str | os.PathLike, trust_remote_code: bool) -> b
 
 def _encoder_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> SentenceEncoder:
     own = cast(EmbeddingParaphraser, model)
-    return CallableEncoder(lambda texts: own.sentence_embeddings(texts, tokenizer).cpu().numpy())
+    return SentenceEncoder(lambda texts: own.sentence_embeddings(texts, tokenizer).cpu().numpy())
 
 
 class RoundTrip:

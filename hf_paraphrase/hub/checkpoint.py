@@ -140,6 +140,7 @@ def _read(
         for path in sizes
         if PurePosixPath(path).match("evaluation/results-*.json")
     }
+    outputs = {split: f"evaluation/{found.entries[0].outputs}" for split, found in results.items()}
     return Checkpoint(
         name=name,
         config=_check_config(read_json("config.json"), f"{name}: config.json"),
@@ -148,7 +149,7 @@ def _read(
         summary=read_json("training_summary.json") if "training_summary.json" in sizes else None,
         results=results,
         readings=tuple(read_lines(open_file(READINGS_FILE))) if READINGS_FILE in sizes else (),
-        predictions={split: _read_outputs(found, sizes, open_file) for split, found in results.items()},
+        predictions={split: read_lines(open_file(path)) if path in sizes else [] for split, path in outputs.items()},
         **{
             part: read_json(f"{part}.json") if f"{part}.json" in sizes else {}
             for part in ("generation_config", "tokenizer_config")
@@ -156,15 +157,7 @@ def _read(
     )
 
 
-def _read_outputs(results: Results, sizes: dict[str, int], open_file: Callable[[str], Path]) -> list[dict[str, Any]]:
-    path = f"evaluation/{results.entries[0].outputs}"
-    if path not in sizes:
-        return []
-    return read_lines(open_file(path))
-
-
 def _check_config(config: dict[str, Any], source: str) -> dict[str, Any]:
-    """Check the fields that are read of a configuration."""
     kinds = {"model_type": str, "architectures": list | None, "auto_map": dict | None, "vocab_size": int | None}
     for name, kind in kinds.items():
         if not isinstance(config.get(name), kind):

@@ -64,10 +64,7 @@ def find_files(folder: Path) -> dict[str, Path]:
 
 
 def _find_code(folder: Path) -> list[Path]:
-    """The modules that a checkpoint names as its own (`auto_map`, `custom_pipelines`), and those that they import.
-
-    InputError says which of them is missing.
-    """
+    """The modules that a checkpoint names as its own (`auto_map`, `custom_pipelines`), and those that they import."""
     modules = set()
     for name in ("config.json", "tokenizer_config.json"):
         path = folder / name

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..common.docstrings import read_docstring
-from ..errors import InputError
 from ..installation import find_public_requirement
 from .files import read_template
 
@@ -23,13 +22,6 @@ launch_metric({name!r})
 """
 CARD = read_template("metric_card.md")
 SIGNATURE = "\n\n`signature` is everything that decides the scores: compare only scores with equal signatures."
-
-
-def check_module_name(repo_id: str) -> None:
-    """Raise InputError for a Space with a dot in its name: `evaluate` imports a module of that name."""
-    name = repo_id.rpartition("/")[2]
-    if "." in name:
-        raise InputError(f"evaluate.load cannot load from {repo_id}: choose a name without a dot, not {name!r}")
 
 
 def make_metric_space(metric: CheckedMetric, repo_id: str) -> dict[str, str]:

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Literal, cast
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelInfo, RepoUrl, constants, get_token
+from huggingface_hub import (
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    ModelCardData,
+    ModelInfo,
+    RepoUrl,
+    constants,
+    get_token,
+)
 from huggingface_hub.community import Discussion
 from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
+from ..common.docstrings import read_docstring
 from ..common.hub_access import failing_for_good, reach_hub, retry
 from ..errors import InputError
 from ..metrics import load_metric
+from ..models.bundle import bundle
+from ..models.search.dips import dips
+from ..models.search.diverse_beam_search import diverse_beam_search
 from ..released import find_checkpoint
 from .card import is_edited, make_card, seal
 from .checkpoint import read_checkpoint
-from .decodings import FOLDER, SHARED, make_decoding, make_decoding_card
-from .files import find_files, find_handler, is_ours
-from .metric_space import check_module_name, make_metric_space
+from .files import REQUIREMENTS, find_files, find_handler, is_ours, read_template
+from .metric_space import make_metric_space
 from .results import EVAL_RESULTS_FILE, make_eval_results_yaml
 
 logger = logging.getLogger(__name__)
 
 CARD_FILE = "README.md"
 PULL_REQUEST = re.compile(r"refs/pr/\d+")
+# Decodings that `generate(custom_generate=…)` loads for anybody's model.
+FOLDER = "custom_generate/"
+SHARED: dict[str, Callable] = {"diverse_beam": diverse_beam_search, "dips": dips}
+PAPERS = {
+    "diverse_beam": "Vijayakumar et al. 2016, *Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence "
+    "Models*, https://arxiv.org/abs/1610.02424",
+    "dips": "Kumar et al. 2019, *Submodular Optimization-based Diverse Paraphrasing and its Effectiveness in Data "
+    "Augmentation*, https://aclanthology.org/N19-1363",
+}
+GENERATE = read_template("generate.txt")
+CARD = read_template("decoding_card.md")
 
 
 def check_access(repo_id: str) -> None:
@@ -96,7 +120,7 @@ def push_to_hub(
     own_card = folder / CARD_FILE
     if not own_card.is_file():  # what has no card fails before a repository is made for it
         make_card(checkpoint, repo_id, dataset_id, license, language)
-    api, repo = _create(repo_id, private)
+    api, repo = create_repository(repo_id, private)
     repo_id = repo.repo_id
     if entries := make_eval_results_yaml(checkpoint, dataset_id):
         files[EVAL_RESULTS_FILE] = entries.encode()
@@ -125,12 +149,44 @@ def push_decoding(name: str, repo_id: str, *, private: bool = False) -> str:
     """
     if name not in SHARED:
         raise InputError(f"a decoding to share is one of {', '.join(SHARED)}, not {name}")
-    api, repo = _create(repo_id, private)
+    api, repo = create_repository(repo_id, private)
     repo_id = repo.repo_id
     if retry(lambda: api.file_exists(repo_id, "config.json")):
         raise InputError(f"{repo_id} holds a model: push the decoding to a repository of its own")
     files = {**make_decoding(name), CARD_FILE: seal(make_decoding_card(name, repo_id)).encode()}
     return retry(lambda: _commit(api, repo_id, files, f"Upload {name}", lambda path: path.startswith(FOLDER)))
+
+
+def make_decoding(name: str) -> dict[str, bytes]:
+    """The files of a decoding's repository, "diverse_beam" or "dips", but for its card, by their paths."""
+    function = SHARED[name]
+    files = bundle(f"search.{function.__module__.rpartition('.')[2]}")
+    files |= {"generate.py": GENERATE.format(function=function.__name__), "requirements.txt": REQUIREMENTS}
+    return {FOLDER + path: text.encode() for path, text in files.items()}
+
+
+def make_decoding_card(name: str, repo_id: str) -> str:
+    """The card of a decoding's repository, described by the function's docstring."""
+    function = SHARED[name]
+    docstring = read_docstring(function)
+    described = docstring.arguments
+    rows = [
+        f"| `{one.name}` | `{one.default}` | {described[one.name]} |"
+        for one in inspect.signature(function).parameters.values()
+        if one.default is not one.empty
+    ]
+    tags = ["custom_generate", "paraphrase", "hf_paraphrase", name]
+    metadata = ModelCardData(library_name="transformers", license="apache-2.0", tags=tags)
+    return CARD.format(
+        metadata=metadata.to_yaml(),
+        title=repo_id.rpartition("/")[2],
+        summary=docstring.summary.partition(": `generate(")[0] + ".",
+        repo_id=repo_id,
+        arguments="\n".join(rows),
+        details=docstring.details,
+        function=function.__name__,
+        paper=PAPERS[name],
+    )
 
 
 def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
@@ -143,8 +199,10 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
         The address of the Space.
     """
     metric = load_metric(name, keep_in_memory=True)
-    check_module_name(repo_id)
-    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
+    module = repo_id.rpartition("/")[2]
+    if "." in module:
+        raise InputError(f"evaluate.load cannot load from {repo_id}: choose a name without a dot, not {module!r}")
+    api, repo = create_repository(repo_id, private, "space")
     files = make_metric_space(metric, repo.repo_id)
 
     def upload() -> None:  # operations remember what was done with them: each attempt needs new ones
@@ -155,38 +213,26 @@ def push_metric(name: str, repo_id: str, *, private: bool = False) -> str:
     return str(repo)
 
 
-def push_folder(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a dataset folder, its card and Parquet files, as one commit; arguments and errors as in `push_to_hub`.
+def push_folder(folder: str | Path, repo_id: str, kind: Literal["dataset", "space"], *, private: bool = False) -> str:
+    """Upload a dataset's card and Parquet files, or a Gradio Space, as one commit; errors as in `push_to_hub`.
+
+    Other files in a Space stay; of the model in it, old files go.
+
+    Args:
+        folder: What is uploaded.
+        repo_id: As in `push_to_hub`.
+        kind: What it is.
+        private: Likewise.
 
     Returns:
-        The address of the commit.
+        The address of the commit, or of the Space.
     """
-    api, repo = _create(repo_id, private, repo_type="dataset")
-    name, patterns = repo.repo_id, ["README.md", "data/*.parquet"]
-    upload = partial(api.upload_folder, repo_id=name, folder_path=folder, allow_patterns=patterns, repo_type="dataset")
-    return retry(upload).commit_url
-
-
-def create_dataset(repo_id: str) -> None:
-    """Create a dataset repository if missing; errors as in `push_to_hub`."""
-    _create(repo_id, False, repo_type="dataset")
-
-
-def push_space(folder: str | Path, repo_id: str, *, private: bool = False) -> str:
-    """Upload a folder as a Gradio Space, in one commit; arguments and errors as in `push_to_hub`.
-
-    Other files in the Space stay; of the model in it, old files go.
-
-    Returns:
-        The address of the Space.
-    """
-    api, repo = _create(repo_id, private, space_sdk="gradio", repo_type="space")
-    retry(
-        lambda: api.upload_folder(
-            repo_id=repo.repo_id, folder_path=folder, delete_patterns="model/*", repo_type="space"
-        )
-    )
-    return str(repo)
+    api, repo = create_repository(repo_id, private, kind)
+    patterns = {"allow_patterns": ["README.md", "data/*.parquet"]} if kind == "dataset" else {}
+    patterns |= {"delete_patterns": ["model/*"]} if kind == "space" else {}
+    upload = partial(api.upload_folder, repo_id=repo.repo_id, folder_path=folder, repo_type=kind, **patterns)
+    commit = retry(upload)
+    return commit.commit_url if kind == "dataset" else str(repo)
 
 
 def _check_revision(revision: str | None, create_pr: bool) -> None:
@@ -198,14 +244,15 @@ def _check_revision(revision: str | None, create_pr: bool) -> None:
             raise InputError(f"--revision {revision} is a pull request already: leave out --create-pr")
 
 
-def _create(repo_id: str, private: bool, **kind: Any) -> tuple[HfApi, RepoUrl]:
-    """Create a repository if missing; private if requested or the user's default."""
+def create_repository(repo_id: str, private: bool = False, kind: str = "model") -> tuple[HfApi, RepoUrl]:
+    """Create a repository if missing, private if requested or the user's default; errors as in `push_to_hub`."""
     check_access(repo_id)
     api = HfApi(library_name="hf_paraphrase")
+    sdk = "gradio" if kind == "space" else None
 
     def create() -> RepoUrl:
         reach_hub()  # the client itself would wait for an answer without end
-        return api.create_repo(repo_id, private=private or None, exist_ok=True, **kind)
+        return api.create_repo(repo_id, private=private or None, repo_type=kind, space_sdk=sdk, exist_ok=True)
 
     return api, retry(create)
 

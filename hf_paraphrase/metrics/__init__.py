@@ -19,8 +19,6 @@ from ..errors import InputError
 if TYPE_CHECKING:
     from evaluate import EvaluationModule
 
-__all__ = ["LOWERCASE", "Scored", "list_metrics", "load_metric", "scored_metrics"]
-
 _FOLDER = Path(__file__).parent
 
 

@@ -12,6 +12,7 @@ import evaluate
 from datasets import Features, List, Value
 
 from ..common.docstrings import read_docstring
+from .inputs import check_texts
 
 # What a column of inputs holds, by its annotation in the plain function.
 _FEATURES = {
@@ -33,8 +34,8 @@ class CheckedMetric(evaluate.Metric, ABC):
 
     The function's positional arguments are the inputs, its keyword arguments the options of `compute`, its docstring
     the metric's card: `TITLE: summary.`, a description with the addresses of the code behind it, and the sections
-    `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function` and `_check`.
-    `NAME.bib` beside it has the BibTeX, whose `url`s are the references of the module.
+    `Args`, `Returns`, `Examples`, `Limits` and `Source`. A subclass sets `function`, and `_check` where its inputs are
+    not texts with references. `NAME.bib` beside it has the BibTeX, whose `url`s are the references of the module.
 
     It is abstract so that `evaluate.load` passes over it and takes the subclass.
     """
@@ -45,9 +46,9 @@ class CheckedMetric(evaluate.Metric, ABC):
         """The plain function."""
 
     @staticmethod
-    @abstractmethod
     def _check(*inputs: Any, **named: Any) -> tuple[list, ...]:
-        """The inputs in the format of the features; raises InputError naming the problem."""
+        """The inputs in the format of the features, here texts and their references; InputError names the problem."""
+        return check_texts(*inputs, **named)
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> dict[str, Any] | None:
         """Score the inputs and what was added before.

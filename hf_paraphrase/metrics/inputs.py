@@ -36,10 +36,7 @@ def check_sources(predictions: Iterable[str], sources: Iterable[str]) -> tuple[l
 
 def check_text_list(name: str, texts: Iterable[str]) -> list[str]:
     """A non-empty list of texts, or an InputError that names the index of the entry that is not text."""
-    texts = check_filled_list(name, texts)
-    for index, text in enumerate(texts):
-        _check_text(f"{name}[{index}]", text)
-    return texts
+    return _check_each(name, check_filled_list(name, texts))
 
 
 def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int = 0) -> list[list[str]]:
@@ -50,8 +47,7 @@ def check_text_lists(name: str, lists: Iterable[Sequence[str]], *, minimum: int 
             raise InputError(f"{name}[{index}] must be a list of texts, got {type(texts).__name__}")
         if len(texts) < minimum:
             raise InputError(f"{name}[{index}] has {len(texts)} texts; give at least {minimum}")
-        for position, text in enumerate(texts):
-            _check_text(f"{name}[{index}][{position}]", text)
+        _check_each(f"{name}[{index}]", texts)
     return [list(texts) for texts in lists]
 
 
@@ -113,11 +109,11 @@ def _check_references(index: int, entry: str | Sequence[str]) -> list[str]:
         raise InputError(f"references[{index}] must be a text or a list of texts, got {type(texts).__name__}")
     if not texts:
         raise InputError(f"references[{index}] is an empty list; give at least one reference")
-    for position, text in enumerate(texts):
-        _check_text(f"references[{index}][{position}]", text)
+    return _check_each(f"references[{index}]", texts)
+
+
+def _check_each(name: str, texts: Sequence[str]) -> list[str]:
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{name}[{index}] must be a text, got {type(text).__name__}")
     return list(texts)
-
-
-def _check_text(name: str, text: str) -> None:
-    if not isinstance(text, str):
-        raise InputError(f"{name} must be a text, got {type(text).__name__}")

@@ -68,7 +68,23 @@ def score_systems(
         ours = collect_statistics(metric, texts, (options or {}).get(metric, {}))
         theirs = collect_statistics(metric, against, (options or {}).get(metric, {})) if against else {}
         for name, runs in ours.items():
-            rows.append(_make_row(name, runs, theirs.get(name), n_samples, n_trials, seed))
+            own, other, better, p_value = bootstrap(runs, n_samples=n_samples, seed=seed), None, None, None
+            if theirs:
+                other = bootstrap(theirs[name], n_samples=n_samples, seed=seed)
+                p_value = approximate_randomisation(runs, theirs[name], n_trials=n_trials, seed=seed)
+                if other.score != own.score:
+                    better = "predictions" if (own.score > other.score) == runs[0].higher_is_better else "against"
+            row = ScoreRow(
+                metric=name,
+                **vars(own),
+                against=other.score if other else None,
+                against_low=other.low if other else None,
+                against_high=other.high if other else None,
+                p_value=p_value,
+                better=better,
+                signature=runs[0].signature,
+            )
+            rows.append(row)
     return rows
 
 
@@ -123,31 +139,6 @@ def format_as_csv(rows: Sequence[ScoreRow]) -> str:
     writer = csv_writer(text, [field.name for field in fields(ScoreRow)])
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue().rstrip("\n")
-
-
-def _make_row(
-    name: str,
-    ours: list[SufficientStatistics],
-    theirs: list[SufficientStatistics] | None,
-    n_samples: int,
-    n_trials: int,
-    seed: int,
-) -> ScoreRow:
-    own = bootstrap(ours, n_samples=n_samples, seed=seed)
-    other = bootstrap(theirs, n_samples=n_samples, seed=seed) if theirs else None
-    better = None
-    if other and other.score != own.score:
-        better = "predictions" if (own.score > other.score) == ours[0].higher_is_better else "against"
-    return ScoreRow(
-        metric=name,
-        **vars(own),
-        against=other.score if other else None,
-        against_low=other.low if other else None,
-        against_high=other.high if other else None,
-        p_value=approximate_randomisation(ours, theirs, n_trials=n_trials, seed=seed) if theirs else None,
-        better=better,
-        signature=ours[0].signature,
-    )
 
 
 def _format_row(row: ScoreRow) -> list[str]:

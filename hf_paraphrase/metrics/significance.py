@@ -111,7 +111,10 @@ def approximate_randomisation(a: Runs, b: Runs, *, n_trials: int = 10_000, seed:
         shuffled = _shuffled_sums(runs, n_shuffles, rng)
         scores = np.stack([run.score_of_sums(sums) for run, sums in zip(runs, shuffled, strict=True)])
         differences.append(scores[: len(a)].mean(axis=0) - scores[len(a) :].mean(axis=0))
-    return _p_value(np.concatenate(differences), _mean_score(a) - _mean_score(b))
+    null, observed = np.concatenate(differences), _mean_score(a) - _mean_score(b)
+    # Sums in another order differ in their last digits; an equal difference must not count as a smaller one.
+    at_least = np.abs(null) >= abs(observed) - 1e-9 * max(1.0, abs(observed))
+    return float((at_least.sum() + 1) / (len(null) + 1))  # the observed one counts as one of them
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -174,13 +177,6 @@ def _chunks(total: int, width: int) -> Iterator[int]:
     step = max(1, _CHUNK // width)
     for start in range(0, total, step):
         yield min(step, total - start)
-
-
-def _p_value(null: np.ndarray, observed: float) -> float:
-    """Share of differences at least as large as the observed one, which itself counts as one of them."""
-    # Sums in another order differ in their last digits; an equal difference must not count as a smaller one.
-    at_least = np.abs(null) >= abs(observed) - 1e-9 * max(1.0, abs(observed))
-    return float((at_least.sum() + 1) / (len(null) + 1))
 
 
 def _mean_score(runs: list[SufficientStatistics]) -> float:

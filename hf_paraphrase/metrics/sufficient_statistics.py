@@ -60,13 +60,7 @@ class SufficientStatistics:
 
     @classmethod
     def from_sentence_scores(
-        cls,
-        name: str,
-        scores: Sequence[float],
-        signature: str,
-        *,
-        scale: float = 1.0,
-        higher_is_better: bool = True,
+        cls, name: str, scores: Sequence[float], signature: str, *, scale: float = 1.0, higher_is_better: bool = True
     ) -> SufficientStatistics:
         """The statistics of a score that is the mean of the scores of the sentences."""
         ones = np.ones(len(scores))

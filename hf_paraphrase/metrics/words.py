@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from sacrebleu.metrics import BLEU
@@ -14,7 +14,10 @@ def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool 
     check_tokenize(tokenize)
     tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
     words = [tokenizer((text.lower() if lowercase else text).rstrip()).split() for text in texts]
-    _forget_lines(tokenizer)
+    # sacrebleu remembers 65,536 lines with a tokenizer each, which a long-lived process cannot spare.
+    for part in (tokenizer, *vars(tokenizer).values()):
+        if isinstance(part, BaseTokenizer) and hasattr(call := type(part).__call__, "cache_clear"):
+            call.cache_clear()
     return words
 
 
@@ -33,13 +36,6 @@ def check_order(max_order: int) -> None:
 def sign_words(tokenize: str, lowercase: bool) -> str:
     """What a signature says of words that `split_words` made."""
     return f"case:{'lc' if lowercase else 'mixed'}|tok:{tokenize}"
-
-
-def _forget_lines(tokenizer: Callable[[str], str]) -> None:
-    """Empty what sacrebleu remembers: 65,536 lines with a tokenizer each, which a long-lived process cannot spare."""
-    for part in (tokenizer, *vars(tokenizer).values()):
-        if isinstance(part, BaseTokenizer) and hasattr(call := type(part).__call__, "cache_clear"):
-            call.cache_clear()
 
 
 def ngrams(words: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:

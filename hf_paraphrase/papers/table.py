@@ -16,8 +16,7 @@ from ..common.fields import read_yaml
 from ..errors import InputError
 
 FOLDER = Path(__file__).with_name("tables")
-ORDER = re.compile(r"(?P<better>.+) > (?P<worse>.+) in (?P<metric>\w+)")
-EQUALITY = re.compile(r"(?P<better>.+) at most (?P<margin>[\d.]+) behind (?P<worse>.+) in (?P<metric>\w+)")
+CLAIM = re.compile(r"(?P<better>.+) (?:>|at most (?P<margin>[\d.]+) behind) (?P<worse>.+) in (?P<metric>\w+)")
 
 
 @dataclass(frozen=True)
@@ -54,16 +53,14 @@ class Claim:
     @classmethod
     def parse(cls, text: str) -> Claim:
         """Read what `str` gives."""
-        found = ORDER.fullmatch(text) or EQUALITY.fullmatch(text)
+        found = CLAIM.fullmatch(text)
         if found is None:
             raise InputError(f"a claim is `A > B in SCORE` or `A at most MARGIN behind B in SCORE`, not {text!r}")
-        parts = found.groupdict()
-        return cls(parts["better"], parts["worse"], parts["metric"], float(parts.get("margin", 0)))
+        return cls(found["better"], found["worse"], found["metric"], float(found["margin"] or 0))
 
     def __str__(self) -> str:
-        if self.margin:
-            return f"{self.better} at most {self.margin:g} behind {self.worse} in {self.metric}"
-        return f"{self.better} > {self.worse} in {self.metric}"
+        relation = f"at most {self.margin:g} behind" if self.margin else ">"
+        return f"{self.better} {relation} {self.worse} in {self.metric}"
 
 
 @dataclass(frozen=True)
@@ -107,8 +104,8 @@ def load_table(name: str) -> Table:
     """A table by its name."""
     values = read_yaml(FOLDER / f"{name}.yaml")
     settings = {size: _read_settings(**one) for size, one in values.pop("settings").items()}
-    measurements = tuple(_read_measurement(**one) for one in values.pop("measurements"))
-    return Table(name, settings=settings, measurements=measurements, **values)
+    measurements = [one | {"claims": tuple(map(Claim.parse, one["claims"]))} for one in values.pop("measurements")]
+    return Table(name, settings=settings, measurements=tuple(Measurement(**one) for one in measurements), **values)
 
 
 def _read_settings(systems: Mapping[str, Any], fields: Mapping[str, Any] | None = None, **others: Any) -> Settings:
@@ -117,7 +114,3 @@ def _read_settings(systems: Mapping[str, Any], fields: Mapping[str, Any] | None 
         one = {"recipe": one} if isinstance(one, str) else one
         trained[name] = Trained(**{**one, "fields": {**(fields or {}), **one.get("fields", {})}})
     return Settings(trained, **others)
-
-
-def _read_measurement(claims: list[str], **others: Any) -> Measurement:
-    return Measurement(claims=tuple(map(Claim.parse, claims)), **others)

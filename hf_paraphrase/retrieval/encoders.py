@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,21 +24,41 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 LEAST_SAFE = 6
 
 
-class SentenceEncoder(Protocol):
+# A folder or Hub repository, an encoder, or a function from a list of texts to an array of a vector for each.
+EncoderLike: TypeAlias = str | os.PathLike | Callable[[list[str]], Any]
+
+
+class SentenceEncoder:
     """What turns sentences into vectors.
 
     Args:
+        function: Makes of a list of texts an array of a vector for each.
+
+    Attributes:
         name: Its name in a saved retriever, from which `load_encoder` restores it; None where that cannot be.
+        is_portable: Whether it can be saved: the encoder of an encoder-decoder loads with that only.
     """
 
-    name: str | None
+    name: str | None = None
+    is_portable = False
+
+    def __init__(self, function: Callable[[list[str]], Any]):
+        self.function = function
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         """Return a vector of length 1 for each text, shape (texts, dimension), float32."""
-        ...
+        vectors = np.asarray(self.function(texts), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise InputError(
+                f"the encoder made an array of shape {vectors.shape} of {len(texts)} texts, not a vector each"
+            )
+        if not np.isfinite(vectors).all():
+            raise InputError("the encoder made vectors that are not finite")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
-class AutoModelEncoder:
+class AutoModelEncoder(SentenceEncoder):
     """The mean of a transformer's last hidden states over the tokens of a text.
 
     Args:
@@ -63,13 +84,9 @@ class AutoModelEncoder:
         model = load_model(AutoModel, name, trust_remote_code, **kwargs).eval()
         self.model = model.get_encoder() if model.config.is_encoder_decoder else model
         self.model.to(choose_device(device))
+        self.is_portable = not self.model.config.is_encoder_decoder
         if self.tokenizer.pad_token is None:
             raise InputError(f"the tokenizer of the encoder {name} has no padding token: set one and save it again")
-
-    @property
-    def is_portable(self) -> bool:
-        """Whether it can be saved: the encoder of an encoder-decoder loads with that only."""
-        return not self.model.config.is_encoder_decoder
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write the model and its tokenizer to a folder, for `AutoModelEncoder` to load."""
@@ -77,13 +94,14 @@ class AutoModelEncoder:
         self.tokenizer.save_pretrained(save_directory)
 
     @torch.inference_mode()
-    def __call__(self, texts: list[str]) -> np.ndarray:
+    def function(self, texts: list[str]) -> np.ndarray:
+        """Return the mean state of each text, shape (texts, hidden_size), float32."""
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
         for start in range(0, len(order), self.batch_size):
             places = order[start : start + self.batch_size]
             vectors[places] = self._encode([texts[place] for place in places])
-        return _normalize(vectors)
+        return vectors
 
     def _encode(self, texts: list[str]) -> np.ndarray:
         options = {"truncation": True, "max_length": source_limit(self.model, self.tokenizer)}
@@ -96,7 +114,7 @@ class AutoModelEncoder:
         return (total / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
 
 
-class SentenceTransformerEncoder:
+class SentenceTransformerEncoder(SentenceEncoder):
     """A model of sentence-transformers; it needs the extra `retrieval`.
 
     Args:
@@ -123,45 +141,18 @@ class SentenceTransformerEncoder:
             kwargs["model_kwargs"] = {"use_safetensors": True, **kwargs.get("model_kwargs", {})}
         from sentence_transformers import SentenceTransformer
 
-        self.name = os.fspath(name)
-        self.batch_size = batch_size
+        self.name, self.is_portable = os.fspath(name), True
         device = None if device is None else str(choose_device(device))
         with trusting(trust_remote_code):
             self.model = SentenceTransformer(self.name, device=device, trust_remote_code=trust_remote_code, **kwargs)
-
-    is_portable = True
+        super().__init__(partial(self.model.encode, batch_size=batch_size, show_progress_bar=False))
 
     def save_pretrained(self, save_directory: str | os.PathLike) -> None:
         """Write the model to a folder, for `SentenceTransformerEncoder` to load."""
         self.model.save_pretrained(os.fspath(save_directory), create_model_card=False)
 
-    def __call__(self, texts: list[str]) -> np.ndarray:
-        return _normalize(self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False))
 
-
-class CallableEncoder:
-    """A function from a list of texts to an array of a vector for each."""
-
-    name: str | None = None
-
-    def __init__(self, function: Callable[[list[str]], Any]):
-        self.function = function
-
-    def __call__(self, texts: list[str]) -> np.ndarray:
-        vectors = np.asarray(self.function(texts), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise InputError(
-                f"the encoder made an array of shape {vectors.shape} of {len(texts)} texts, not a vector each"
-            )
-        return _normalize(vectors)
-
-
-def load_encoder(
-    encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any],
-    *,
-    trust_remote_code: bool = False,
-    **kwargs: Any,
-) -> SentenceEncoder:
+def load_encoder(encoder: EncoderLike, *, trust_remote_code: bool = False, **kwargs: Any) -> SentenceEncoder:
     """Make an encoder of its name, or of a function.
 
     Args:
@@ -173,10 +164,10 @@ def load_encoder(
     Raises:
         InputError: It cannot be loaded here; the message says what to do.
     """
-    if isinstance(encoder, AutoModelEncoder | SentenceTransformerEncoder | CallableEncoder):
+    if isinstance(encoder, SentenceEncoder):
         return encoder
     if callable(encoder):
-        return CallableEncoder(encoder)
+        return SentenceEncoder(encoder)
     use_cache_without_network(encoder)
     encoder_class = SentenceTransformerEncoder if _has_modules(encoder) else AutoModelEncoder
     try:
@@ -212,10 +203,3 @@ def _has_modules(name: str | os.PathLike) -> bool:
         return cached_file(os.fspath(name), "modules.json", **options) is not None
     except OSError:  # no such repository, which loading the model says better
         return False
-
-
-def _normalize(vectors: np.ndarray) -> np.ndarray:
-    if not np.isfinite(vectors).all():
-        raise InputError("the encoder made vectors that are not finite")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)

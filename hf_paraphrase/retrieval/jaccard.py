@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,23 +14,6 @@ MASKED_TOKENS = 64
 SHARES = (0.6, 0.4, 0.3, 0.2, 0.0)
 # Entries of the inverted index that are read at once: few enough to stay in the processor's cache.
 ENTRIES_AT_ONCE = 300_000
-
-
-class Queries(NamedTuple):
-    """Token sets to search for."""
-
-    # Those of each that the index knows, the most frequent first, shape (queries, vocabulary).
-    tokens: sparse.csr_array
-    sizes: np.ndarray  # how many each has, known or not, shape (queries,)
-
-
-class Hits(NamedTuple):
-    """Texts found, sorted by query and then from the best to the worst, at most k a query; all of shape (hits,)."""
-
-    queries: np.ndarray  # which query found it
-    rows: np.ndarray  # the text
-    scores: np.ndarray  # its similarity
-    ranks: np.ndarray  # its place among the query's hits, from 0
 
 
 class JaccardIndex:
@@ -74,14 +56,17 @@ class JaccardIndex:
             self._build()
         if not k:
             return scores, rows
-        waiting, queries = np.arange(len(texts)), self._queries(texts)
+        sets = [token_set(text) for text in texts]
+        known = [[self._vocabulary[token] for token in tokens if token in self._vocabulary] for tokens in sets]
+        queries = _matrix(self._rank[_flatten(known)], _sizes(known), len(self._vocabulary))
+        queries.sort_indices()  # the most frequent token of each first
+        waiting, sizes = np.arange(len(texts)), _sizes(sets)
         for share in SHARES:
             undecided = [waiting[:0]]
-            for block, kept, left_out in self._blocks(queries, waiting, share):
-                hits = self._search_block(queries.sizes[block], kept, left_out, k)
-                scores[block[hits.queries], hits.ranks] = hits.scores
-                rows[block[hits.queries], hits.ranks] = hits.rows
-                undecided.append(block[np.bincount(hits.queries, minlength=len(block)) < k])
+            for block, kept, left_out in self._blocks(queries, sizes, waiting, share):
+                places, ranks, best, found = self._search_block(sizes[block], kept, left_out, k)
+                scores[block[places], ranks], rows[block[places], ranks] = best, found
+                undecided.append(block[np.bincount(places, minlength=len(block)) < k])
             waiting = np.concatenate(undecided)
         for query in waiting:  # the memory has fewer that share a token
             rows[query] = _fill(rows[query][scores[query] > 0], k)
@@ -102,34 +87,30 @@ class JaccardIndex:
             self._masks[self._inverted.indices[start:stop]] |= np.uint64(1 << token)
         self._built = len(sizes)
 
-    def _queries(self, texts: Sequence[str]) -> Queries:
-        sets = [token_set(text) for text in texts]
-        known = [[self._vocabulary[token] for token in tokens if token in self._vocabulary] for tokens in sets]
-        matrix = _matrix(self._rank[_flatten(known)], _sizes(known), len(self._vocabulary))
-        matrix.sort_indices()
-        return Queries(matrix, _sizes(sets))
-
     def _blocks(
-        self, queries: Queries, waiting: np.ndarray, share: float
+        self, queries: sparse.csr_array, sizes: np.ndarray, waiting: np.ndarray, share: float
     ) -> Iterator[tuple[np.ndarray, sparse.csr_array, np.ndarray]]:
         """Yield some of the waiting queries with their kept tokens and the masks of those left out."""
         if not len(waiting):
             return
-        tokens = queries.tokens[waiting]
+        tokens = queries[waiting]
         query = np.repeat(np.arange(len(waiting)), np.diff(tokens.indptr))
         place = np.arange(tokens.nnz) - tokens.indptr[query]
-        left_out = (tokens.indices < MASKED_TOKENS) & (place < np.floor(share * queries.sizes[waiting])[query])
+        left_out = (tokens.indices < MASKED_TOKENS) & (place < np.floor(share * sizes[waiting])[query])
         masks = np.zeros(len(waiting), np.uint64)
         np.bitwise_or.at(masks, query[left_out], np.uint64(1) << tokens.indices[left_out].astype(np.uint64))
-        sizes = np.bincount(query[~left_out], minlength=len(waiting))
-        kept = _matrix(tokens.indices[~left_out], sizes, tokens.shape[1])
+        counts = np.bincount(query[~left_out], minlength=len(waiting))
+        kept = _matrix(tokens.indices[~left_out], counts, tokens.shape[1])
         work = np.cumsum(kept @ np.diff(self._inverted.indptr))
         number = work // ENTRIES_AT_ONCE
         for block in np.split(np.arange(len(waiting)), np.flatnonzero(np.diff(number)) + 1):
             yield waiting[block], kept[block], masks[block]
 
-    def _search_block(self, sizes: np.ndarray, kept: sparse.csr_array, left_out: np.ndarray, k: int) -> Hits:
-        """Find what is more similar than a text without any of the kept tokens can be."""
+    def _search_block(
+        self, sizes: np.ndarray, kept: sparse.csr_array, left_out: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Find what is more similar than a text without any of the kept tokens can be, at most k texts a query: for
+        each the query, its rank among the query's, its similarity and its number, all of shape (hits,)."""
         found = kept @ self._inverted
         rows, shared = found.indices, found.data
         queries = np.repeat(np.arange(len(sizes)), np.diff(found.indptr))
@@ -142,7 +123,7 @@ class JaccardIndex:
         counts = np.bincount(queries, minlength=len(sizes))
         ranks = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         order, ranks = order[ranks < k], ranks[ranks < k]
-        return Hits(queries[order], rows[order], scores[order], ranks)
+        return queries[order], ranks, scores[order], rows[order]
 
 
 def _sizes(sets: Sequence[Sequence | set]) -> np.ndarray:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from ..common.checks import whole_number
 from ..errors import InputError
 from ..installation import require
 from ..progress import is_watched
-from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
+from .encoders import DEFAULT_ENCODER, EncoderLike, load_encoder
 from .jaccard import JaccardIndex
 
 ENCODED_AT_ONCE, QUERIES_AT_ONCE, TEXTS_AT_ONCE = 2048, 1000, 100_000
@@ -35,7 +34,7 @@ class MinedPair(NamedTuple):
 
 def mine_paraphrases(
     texts: Sequence[str],
-    encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] = DEFAULT_ENCODER,
+    encoder: EncoderLike = DEFAULT_ENCODER,
     *,
     min_score: float = 0.8,
     max_score: float = 1.0,

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,15 +16,18 @@ import xxhash
 from datasets.exceptions import DatasetGenerationError
 
 from ..common.bounds import check_bound
+from ..common.text_tables import refusing_damage
 from ..errors import InputError
+from .encoders import SentenceEncoder, load_encoder
+
+logger = logging.getLogger(__name__)
 
 Pairs: TypeAlias = datasets.Dataset | Iterable[tuple[str, str]] | Iterable[Mapping[str, Any]]
 
 COLUMNS = ["source", "target"]
 FEATURES = datasets.Features({name: datasets.Value("string") for name in COLUMNS})
+COMPARED = ("source", "pair")  # what of a pair a text may be compared with
 ROWS_AT_ONCE = 10_000
-# A damaged Parquet file shows itself in all these ways, one with a damaged description of its columns in most.
-DAMAGES = (pa.ArrowException, DatasetGenerationError, OSError, LookupError, AttributeError, TypeError, ValueError)
 
 
 class PairMemory:
@@ -46,16 +52,20 @@ class PairMemory:
     def read(cls, path: Path) -> PairMemory:
         """Read a Parquet file through the cache of datasets, which maps it into memory; another format raises
         InputError."""
-        try:
+        with refusing_damage(f"{path} is not a Parquet file", DatasetGenerationError, AttributeError, TypeError):
             found = pq.read_schema(path).names
             if found != COLUMNS:
                 raise InputError(f"{path} has the columns {', '.join(found)}, not source and target")
-            _check_parquet(path)
+            size = 0
+            # Read completely: datasets would report damage inside it late or never. A text that the file holds once
+            # may be that of every row, and is unpacked later.
+            with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
+                check_bound("RETRIEVER_PAIRS", file.metadata.num_rows, f"{path}: the number of pairs")
+                for batch in file.iter_batches(ROWS_AT_ONCE):
+                    batch.validate(full=True)
+                    size += sum(map(_count_bytes, batch.columns))
+                    check_bound("RETRIEVER_BYTES", size, f"{path}: the number of bytes once unpacked")
             return cls(datasets.Dataset.from_parquet(str(path)))
-        except InputError:
-            raise
-        except DAMAGES as error:
-            raise InputError(f"{path} is not a Parquet file: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write all pairs to a Parquet file."""
@@ -91,35 +101,11 @@ class PairMemory:
         self.dataset = datasets.concatenate_datasets([self.dataset, dataset]) if len(self) else dataset
         return len(new)
 
-    def sources(self, start: int = 0) -> Iterator[list[str]]:
-        """Yield the sources from a row on, many at a time."""
-        for rows in self._rows(start):
-            yield self.dataset[rows]["source"]
-
-    def pairs(self, start: int = 0) -> Iterator[list[tuple[str, str]]]:
-        """Yield the pairs from a row on, many at a time."""
-        for rows in self._rows(start):
-            yield self[rows]
-
-    def _rows(self, start: int) -> Iterator[range]:
+    def read_compared(self, compare: str, start: int = 0) -> Iterator[list[str] | list[tuple[str, str]]]:
+        """Yield what a text is compared with, "source" or "pair", from a row on, many at a time."""
         for first in range(start, len(self), ROWS_AT_ONCE):
-            yield range(first, min(first + ROWS_AT_ONCE, len(self)))
-
-
-# What of the pairs a text may be compared with, in order from a row on.
-COMPARED: dict[str, Callable[..., Iterator[Any]]] = {"source": PairMemory.sources, "pair": PairMemory.pairs}
-
-
-def _check_parquet(path: Path) -> None:
-    """Read a file completely: datasets would report damage inside it late or never."""
-    size = 0
-    # A text that the file holds once may be that of every row, and is unpacked later.
-    with pq.ParquetFile(path, read_dictionary=COLUMNS) as file:
-        check_bound("RETRIEVER_PAIRS", file.metadata.num_rows, f"{path}: the number of pairs")
-        for batch in file.iter_batches(ROWS_AT_ONCE):
-            batch.validate(full=True)
-            size += sum(map(_count_bytes, batch.columns))
-            check_bound("RETRIEVER_BYTES", size, f"{path}: the number of bytes once unpacked")
+            rows = range(first, min(first + ROWS_AT_ONCE, len(self)))
+            yield self.dataset[rows]["source"] if compare == "source" else self[rows]
 
 
 def _count_bytes(column: pa.Array) -> int:
@@ -138,6 +124,76 @@ def sentence_keys(texts: Iterable[str]) -> np.ndarray:
 def pair_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Make keys of pairs from the keys of their sentences; both directions of a pair have the same key."""
     return first + second
+
+
+def map_once(
+    rows: datasets.Dataset,
+    function: Callable[[dict[str, list]], dict[str, Any]],
+    folder: str,
+    state: str,
+    *parameters: Any,
+    **options: Any,
+) -> datasets.Dataset:
+    """Map batches of rows to other columns, or read these where they were made before.
+
+    Args:
+        rows: Columns of texts.
+        function: Makes the new columns of a batch.
+        folder: Where the results lie in the cache of datasets.
+        state: What they depend on besides the rows, where datasets would hash all that the function holds.
+        parameters: The same, further.
+        options: Those of `Dataset.map`, such as `features`.
+    """
+    columns = [rows[name][:] for name in rows.column_names]
+    key = xxhash.xxh3_64_hexdigest(f"{state}{[*parameters, *columns]!r}".encode())
+    place = Path(datasets.config.HF_DATASETS_CACHE, folder)
+    place.mkdir(parents=True, exist_ok=True)
+    options |= {"cache_file_name": str(place / f"{key}.arrow"), "new_fingerprint": key}
+    return rows.map(function, batched=True, remove_columns=rows.column_names, **options)
+
+
+def filter_by_cosine(
+    rows: datasets.Dataset, encoder: str | os.PathLike, min_cosine: float, *, trust_remote_code: bool = False
+) -> datasets.Dataset:
+    """Leave out the pairs whose two sentences a sentence encoder finds too little alike.
+
+    The cosines are computed once and cached by datasets, keyed by the pairs and the encoder's files: another
+    `min_cosine` computes nothing. A sentence that several neighbouring pairs share is encoded once.
+
+    Args:
+        rows: Has the columns `source` and `target`.
+        encoder: A folder or Hub repository, as `load_encoder` takes it.
+        min_cosine: Pairs of a lower cosine are left out.
+        trust_remote_code: Let the repository's own code run.
+
+    Raises:
+        InputError: The encoder cannot be loaded.
+    """
+
+    @cache
+    def load() -> SentenceEncoder:
+        return load_encoder(encoder, trust_remote_code=trust_remote_code)
+
+    def score(columns: dict[str, list[str]]) -> dict[str, np.ndarray]:
+        texts = {text: place for place, text in enumerate(dict.fromkeys([*columns["source"], *columns["target"]]))}
+        vectors = load()(list(texts))
+        sides = [vectors[[texts[text] for text in columns[name]]] for name in ("source", "target")]
+        return {"cosine": (sides[0] * sides[1]).sum(axis=1)}
+
+    pairs = rows.select_columns(["source", "target"])
+    features = datasets.Features({"cosine": datasets.Value("float32")})
+    options = {"batch_size": ROWS_AT_ONCE, "features": features, "desc": "Comparing meanings"}
+    # An encoder is known by its name, a folder also by the sizes of its files and when they changed.
+    paths = sorted(path for path in Path(encoder).rglob("*") if path.is_file())
+    files = [(str(path.relative_to(encoder)), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    scored = map_once(pairs, score, "cosines", repr([os.fspath(encoder), files]), **options)
+    kept: list[int] | np.ndarray = []
+    if len(rows):
+        kept = np.flatnonzero(scored.with_format("numpy")["cosine"][:] >= min_cosine)
+    if len(kept) < len(rows):
+        message = "left out %d of %d pairs, whose cosine by %s is below %g"
+        logger.warning(message, len(rows) - len(kept), len(rows), encoder, min_cosine)
+    return rows.select(kept)
 
 
 def count_each(keys: np.ndarray, among: np.ndarray) -> np.ndarray:

@@ -1,25 +1,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
-import xxhash
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
 from ..common.checks import whole_number
 from ..common.files import check_links
 from ..common.hub_access import describe_absence, use_cache_without_network
 from ..errors import InputError
-from .encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
+from .encoders import DEFAULT_ENCODER, EncoderLike, load_encoder
 from .jaccard import JaccardIndex
-from .pairs import COMPARED, PairMemory, Pairs, count_each, pair_keys, sentence_keys
+from .pairs import COMPARED, PairMemory, Pairs, count_each, map_once, pair_keys, sentence_keys
 from .storage import ENCODER_FOLDER, FILES, load_pairs_and_index, save_pairs_and_index
 from .vector_index import VectorIndex
 
@@ -95,7 +95,7 @@ class ParaphraseRetriever:
     def from_pairs(
         cls,
         pairs: Pairs,
-        encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] = DEFAULT_ENCODER,
+        encoder: EncoderLike = DEFAULT_ENCODER,
         index: str = "auto",
         *,
         compare: str = "source",
@@ -131,7 +131,7 @@ class ParaphraseRetriever:
         else:
             encoder = load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs)
             searched = VectorIndex(encoder, index, search_parameters)
-        searched.add(COMPARED[compare](memory), len(memory))
+        searched.add(memory.read_compared(compare), len(memory))
         return cls(memory, searched, compare)
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class ParaphraseRetriever:
         """
         memory = copy(self.pairs)
         added = memory.add(pairs)
-        self.index.add(COMPARED[self.compare](memory, len(self)), added)
+        self.index.add(memory.read_compared(self.compare, len(self)), added)
         # Now that the encoder has not failed.
         self.pairs = memory
 
@@ -212,8 +212,10 @@ class ParaphraseRetriever:
             exclusions.append(Exclusion(self.pairs.keys, _hash_lists(exclude_sentences, len(texts))))
         scores = np.zeros((len(texts), min(k, len(self))), np.float32)
         rows = np.full(scores.shape, -1)
-        # As many more are searched for as may have to be left out; where they are many, for those texts alone.
-        extra = _round_up(sum((exclusion.count() for exclusion in exclusions), np.zeros(len(texts), np.int64)))
+        # As many more are searched for as may have to be left out; where they are many, for those texts alone. Powers
+        # of two, or 0: so few different ones that texts can be searched for together.
+        counts = sum((exclusion.count() for exclusion in exclusions), np.zeros(len(texts), np.int64))
+        extra = np.where(counts, 2 ** np.ceil(np.log2(np.maximum(counts, 1))), 0).astype(np.int64)
         for width in np.unique(extra):
             places = np.flatnonzero(extra == width)
             found_scores, found = self._search([texts[place] for place in places], k + int(width))
@@ -254,16 +256,20 @@ class ParaphraseRetriever:
         texts = dataset.with_format(None).select_columns(
             [name for name in ("source", "target") if name in dataset.column_names]
         )
-        starts = range(0, len(dataset), ROWS_A_FILE)
-        parts = [
-            _find(
-                self,
-                texts.select(range(start, min(start + ROWS_A_FILE, len(dataset)))),
-                k,
-                f"neighbors, part {part} of {len(starts)}",
-            )
-            for part, start in enumerate(starts, 1)
-        ]
+
+        def find(batch: dict[str, list[str]]) -> dict[str, list[list[Any]]]:
+            found = self.retrieve(batch["source"], k, exclude=batch.get("target"))
+            return {
+                f"retrieved_{name}s": [[getattr(pair, name) for pair in pairs] for pairs in found]
+                for name in ("source", "target", "score")
+            }
+
+        parts, count = [], ceil(len(dataset) / ROWS_A_FILE)
+        for part in range(count):
+            rows = texts.select(range(part * ROWS_A_FILE, min((part + 1) * ROWS_A_FILE, len(dataset))))
+            title = f"neighbors, part {part + 1} of {count}"
+            options = {"batch_size": ROWS_AT_ONCE, "features": FEATURES, "desc": title}
+            parts.append(map_once(rows, find, "neighbors", self.fingerprint, k, **options))
         dataset = dataset.remove_columns([name for name in FEATURES if name in dataset.column_names])
         if not parts:
             features = datasets.Features({**dataset.features, **FEATURES})
@@ -287,7 +293,7 @@ class ParaphraseRetriever:
     def from_pretrained(
         cls,
         path: str | os.PathLike,
-        encoder: str | os.PathLike | SentenceEncoder | Callable[[list[str]], Any] | None = None,
+        encoder: EncoderLike | None = None,
         *,
         subfolder: str = "",
         revision: str | None = None,
@@ -364,14 +370,8 @@ def _download(repo_id: str, subfolder: str, **hub: Any) -> Path:
         raise FileNotFoundError(describe_absence(repo_id, "folder")) from error
 
 
-def _round_up(counts: np.ndarray) -> np.ndarray:
-    """The powers of two, or 0, that are not below: so few different ones that texts can be searched for together."""
-    return np.where(counts, 2 ** np.ceil(np.log2(np.maximum(counts, 1))), 0).astype(np.int64)
-
-
 def _hash_lists(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
-    """The `sentence_keys` of lists of sentences, shape (lists, most sentences); shorter lists are padded with
-    zeros."""
+    """The `sentence_keys` of lists of sentences, shape (lists, most sentences), padded with zeros."""
     lists = [_check_texts(f"exclude_sentences[{place}]", texts) for place, texts in enumerate(lists)]
     if len(lists) != count:
         raise InputError(f"`exclude_sentences` has {len(lists)} lists of sentences for {count} texts")
@@ -389,31 +389,3 @@ def _check_texts(name: str, texts: Sequence[str]) -> list[str]:
         if not isinstance(text, str):
             raise InputError(f"`{name}`, number {place}: this is of type {type(text).__name__}, not a text")
     return texts
-
-
-def _find(retriever: ParaphraseRetriever, texts: datasets.Dataset, k: int, description: str) -> datasets.Dataset:
-    """Find the neighbours of some rows, or read them where they were found before."""
-
-    def find(batch: dict[str, list[str]]) -> dict[str, list[list[Any]]]:
-        found = retriever.retrieve(batch["source"], k, exclude=batch.get("target"))
-        return {
-            "retrieved_sources": [[pair.source for pair in pairs] for pairs in found],
-            "retrieved_targets": [[pair.target for pair in pairs] for pairs in found],
-            "retrieved_scores": [[pair.score for pair in pairs] for pairs in found],
-        }
-
-    # All that the result depends on, where datasets would hash the function with the whole memory in it.
-    key = xxhash.xxh3_64(retriever.fingerprint.encode())
-    key.update(repr([k, *(texts[name][:] for name in texts.column_names)]).encode())
-    folder = Path(datasets.config.HF_DATASETS_CACHE) / "neighbors"
-    folder.mkdir(parents=True, exist_ok=True)
-    return texts.map(
-        find,
-        batched=True,
-        batch_size=ROWS_AT_ONCE,
-        remove_columns=texts.column_names,
-        features=FEATURES,
-        cache_file_name=str(folder / f"{key.hexdigest()}.arrow"),
-        new_fingerprint=key.hexdigest(),
-        desc=description,
-    )

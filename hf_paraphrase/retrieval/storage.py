@@ -6,21 +6,17 @@ Its encoder is in the subfolder `encoder`: a config that named one elsewhere wou
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
-from ..common.files import read_json_object, write_directory
+from ..common.files import hash_file, read_json_object, write_directory
 from ..errors import InputError
-from .encoders import SentenceEncoder, load_encoder
-from .exact_vectors import ExactVectors
+from .encoders import EncoderLike, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory
-from .vector_index import VectorIndex
+from .vector_index import ExactVectors, VectorIndex
 
 PAIRS_FILE, INDEX_FILE, VECTORS_FILE, CONFIG_FILE = FILES = (
     "pairs.parquet",
@@ -71,31 +67,23 @@ def save_pairs_and_index(folder: Path, pairs: PairMemory, index: JaccardIndex | 
             vectors.write(folder / INDEX_FILE)
         if vectors is not None and vectors.exact is not None:
             vectors.exact.write(folder / VECTORS_FILE)
-        checksums = {path.name: _checksum(path) for path in sorted(folder.iterdir())}
+        checksums = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
         if vectors is None:
             config = RetrieverConfig(JACCARD, len(pairs), None, None, None, None, checksums, compare=compare)
         else:
-            encoder, first_score = _save_encoder(folder, vectors.encoder), _score_first(pairs, vectors)
+            name = vectors.encoder.name
+            if vectors.encoder.is_portable:
+                cast(Any, vectors.encoder).save_pretrained(folder / ENCODER_FOLDER)
+                name = ENCLOSED
             of_index = vectors.dimension, vectors.description, vectors.search_parameters, vectors.checksum
-            config = RetrieverConfig(encoder, len(pairs), *of_index, checksums, first_score, compare)
+            config = RetrieverConfig(name, len(pairs), *of_index, checksums, _score_first(pairs, vectors), compare)
         (folder / CONFIG_FILE).write_text(json.dumps(asdict(config), indent=2) + "\n", encoding="utf-8")
 
     write_directory(folder, write)
 
 
-def _save_encoder(folder: Path, encoder: SentenceEncoder) -> str | None:
-    """Save the encoder if possible; return its name in the config."""
-    if not getattr(encoder, "is_portable", False):
-        return encoder.name
-    cast(Any, encoder).save_pretrained(folder / ENCODER_FOLDER)
-    return ENCLOSED
-
-
 def load_pairs_and_index(
-    folder: Path,
-    encoder: str | os.PathLike | SentenceEncoder | Callable | None,
-    trust_remote_code: bool = False,
-    **encoder_kwargs: Any,
+    folder: Path, given: EncoderLike | None, trust_remote_code: bool = False, **encoder_kwargs: Any
 ) -> tuple[PairMemory, JaccardIndex | VectorIndex, str]:
     """Read a retriever, with its pairs and index; raises FileNotFoundError where a file is missing, and InputError
     where the files are damaged or do not fit together."""
@@ -104,27 +92,35 @@ def load_pairs_and_index(
         path = folder / name
         if not path.is_file():
             raise FileNotFoundError(f"{path} is missing; save the retriever again, or download all of it")
-        if _checksum(path) != checksum:
+        if hash_file(path) != checksum:
             raise InputError(f"{path} is not the file that {CONFIG_FILE} is about: its SHA-256 differs")
     pairs = PairMemory.read(folder / PAIRS_FILE)
     _check(folder / PAIRS_FILE, "pairs", len(pairs), config.count)
     if config.encoder == JACCARD:
-        if encoder not in (None, JACCARD):
-            raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {encoder!r}")
+        if given not in (None, JACCARD):
+            raise InputError(f"`encoder`: {folder} was made with 'jaccard', not with {given!r}")
         tokens = JaccardIndex()
-        tokens.add(COMPARED[config.compare](pairs), len(pairs))
+        tokens.add(pairs.read_compared(config.compare), len(pairs))
         return pairs, tokens, config.compare
-    encoder = _choose_encoder(folder, config, encoder, trust_remote_code)
-    index = _load_vectors(folder, config, pairs, encoder, trust_remote_code, **encoder_kwargs)
+    chosen = _choose_encoder(folder, config, given, trust_remote_code)
+    encoder = load_encoder(chosen, trust_remote_code=trust_remote_code, **encoder_kwargs)
+    checksum = cast(str, config.vectors_checksum)
+    index = VectorIndex.read(folder / INDEX_FILE, checksum, encoder, config.index, config.search_parameters)
+    _check(folder / INDEX_FILE, "vectors", len(index), config.count)
+    _check(folder / INDEX_FILE, "numbers a vector", index.dimension, config.dimension)
+    if VECTORS_FILE in config.checksums:
+        index.exact = ExactVectors(cast(int, index.dimension), folder / VECTORS_FILE)
+        _check(folder / VECTORS_FILE, "vectors", index.exact.count, config.count)
+    # The nearest vector to the first sentence is its own, unless another encoder made it.
+    if _score_first(pairs, index) < config.first_score - TOLERANCE:
+        made_with = config.encoder or "a function"
+        raise InputError(f"`encoder`: {folder} is from {made_with}, whose vectors differ from those of {chosen!r}")
     return pairs, index, config.compare
 
 
 def _choose_encoder(
-    folder: Path,
-    config: RetrieverConfig,
-    given: str | os.PathLike | SentenceEncoder | Callable | None,
-    trust_remote_code: bool,
-) -> str | os.PathLike | SentenceEncoder | Callable:
+    folder: Path, config: RetrieverConfig, given: EncoderLike | None, trust_remote_code: bool
+) -> EncoderLike:
     """The user's encoder, or the enclosed one; nothing else that the config names is opened."""
     if given == JACCARD:
         raise InputError(f"`encoder`: {folder} was made with {config.encoder or 'a function'}, not with 'jaccard'")
@@ -140,33 +136,6 @@ def _choose_encoder(
             f"trust it, pass it, `from_pretrained(…, encoder={config.encoder!r})`, or --trust-remote-code"
         )
     return config.encoder
-
-
-def _load_vectors(
-    folder: Path,
-    config: RetrieverConfig,
-    pairs: PairMemory,
-    encoder: str | os.PathLike | SentenceEncoder | Callable,
-    trust_remote_code: bool,
-    **encoder_kwargs: Any,
-) -> VectorIndex:
-    index = VectorIndex.read(
-        folder / INDEX_FILE,
-        cast(str, config.vectors_checksum),
-        load_encoder(encoder, trust_remote_code=trust_remote_code, **encoder_kwargs),
-        config.index,
-        config.search_parameters,
-    )
-    _check(folder / INDEX_FILE, "vectors", len(index), config.count)
-    _check(folder / INDEX_FILE, "numbers a vector", cast(int, index.dimension), cast(int, config.dimension))
-    if VECTORS_FILE in config.checksums:
-        index.exact = ExactVectors(cast(int, index.dimension), folder / VECTORS_FILE)
-        _check(folder / VECTORS_FILE, "vectors", index.exact.count, config.count)
-    # The nearest vector to the first sentence is its own, unless another encoder made it.
-    if _score_first(pairs, index) < config.first_score - TOLERANCE:
-        made_with = config.encoder or "a function"
-        raise InputError(f"`encoder`: {folder} is from {made_with}, whose vectors differ from those of {encoder!r}")
-    return index
 
 
 def _score_first(pairs: PairMemory, index: VectorIndex) -> float:
@@ -194,11 +163,6 @@ def _read_config(path: Path) -> RetrieverConfig:
     return config
 
 
-def _check(path: Path, what: str, found: int, expected: int) -> None:
+def _check(path: Path, what: str, found: int | None, expected: int | None) -> None:
     if found != expected:
         raise InputError(f"{path} has {found} {what}, but {CONFIG_FILE} says {expected}: they do not go together")
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from datasets import Dataset
-from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
+from transformers import BertConfig, BertModel
 
 from ..common.files import write_directory
 from ..installation import require
@@ -64,9 +64,17 @@ def train_encoder(
     tokenizer = train_word_tokenizer((text for side in ("source", "target") for text in pairs[side]), vocab_size)
     tokenizer.model_max_length = max_length
     torch.manual_seed(seed)
-    bert = make_bert(tokenizer, max_length, hidden_size, num_layers)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        num_hidden_layers=num_layers,
+        num_attention_heads=max(1, hidden_size // 32),
+        intermediate_size=4 * hidden_size,
+        max_position_embeddings=max_length,
+        pad_token_id=tokenizer.pad_token_id,
+    )
     with TemporaryDirectory() as folder:
-        bert.save_pretrained(folder)
+        BertModel(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         transformer = modules.Transformer(folder)
         model = SentenceTransformer(modules=[transformer, modules.Pooling(hidden_size, pooling_mode="mean")])
@@ -94,20 +102,6 @@ def train_encoder(
         tokenizer.save_pretrained(path)
 
     write_directory(Path(output_dir), write)
-
-
-def make_bert(tokenizer: PreTrainedTokenizerBase, max_length: int, hidden_size: int, num_layers: int) -> BertModel:
-    """A small BERT, newly initialised, for the words of a tokenizer."""
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden_size,
-        num_hidden_layers=num_layers,
-        num_attention_heads=max(1, hidden_size // 32),
-        intermediate_size=4 * hidden_size,
-        max_position_embeddings=max_length,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    return BertModel(config)
 
 
 def measure_recall(encoder: AutoModelEncoder, pairs: Dataset) -> float:

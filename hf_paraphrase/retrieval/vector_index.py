@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,6 @@ from tqdm.auto import tqdm
 from ..errors import InputError
 from ..progress import is_watched
 from .encoders import SentenceEncoder
-from .exact_vectors import ExactVectors
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ CODE_BYTES, COMPRESSED_LISTS, VECTORS_A_LIST, PROBED = 64, 4, 40, 64
 # Of "ivf_pq_refine": lists looked into, from few to many, and the least that is compared exactly, in all and of each
 # that is wanted.
 REFINED_LISTS, COMPARED, COMPARED_EACH = (64, 128, 256, 512), 100, 20
+ROWS_AT_ONCE = 100_000
 # The most that faiss computes beforehand of codes and lists.
 TABLE_BYTES = 2**31
 
@@ -85,24 +86,6 @@ def describe_compressed(count: int, dimension: int) -> tuple[str, list[str]]:
     lists = max(1, min(COMPRESSED_LISTS * math.isqrt(count), count // VECTORS_A_LIST))
     # np: no training of the order of codes, which helps only a search by Hamming distance and takes most of the time.
     return f"IVF{lists},PQ{code}np", [f"nprobe={min(lists, PROBED)}"]
-
-
-def choose_effort(search: Callable[[str], np.ndarray], exact: np.ndarray, efforts: Sequence[str]) -> str:
-    """Choose the first search parameters, from fast to thorough, by which an index finds `RECALL` of the five nearest
-    of some of its own vectors; the last if none does.
-
-    Args:
-        search: The scores of what is found by some parameters, `(vectors, 6)`: every vector is the nearest to itself.
-        exact: The sixth best scores, `(vectors, 1)`.
-        efforts: The parameters.
-    """
-    for effort in efforts:
-        # By cosines, for of equal sentences any will do.
-        recall = np.mean((search(effort) >= exact - 1e-6).sum(axis=1) - 1) / LEAST
-        if recall >= RECALL:
-            return effort
-    logger.warning("the index finds %.2f of the nearest sentences; with index='Flat' it would find all", recall)
-    return effort
 
 
 class VectorIndex:
@@ -192,18 +175,23 @@ class VectorIndex:
         return self.exact.rank(queries, rows, k)
 
     def _choose_effort(self, vectors: np.ndarray, efforts: Sequence[str]) -> str:
+        """Choose the first search parameters, from fast to thorough, by which the index finds `RECALL` of the five
+        nearest of some of its own vectors; the last if none does."""
         index, queries = self.faiss_index, np.ascontiguousarray(vectors[_draw_rows(len(vectors), TRIED)])
-        k = LEAST + 1
+        k = LEAST + 1  # every vector is the nearest to itself
         if self.exact is None:
             exact = faiss.downcast_index(cast(faiss.IndexRefine, index).refine_index).search(queries, k)[0][:, -1:]
         else:
             exact = self.exact.kth_score(queries, k)[:, None]
-
-        def search(effort: str) -> np.ndarray:
+        for effort in efforts:
             faiss.ParameterSpace().set_index_parameters(index, effort)
-            return self._find(index, queries, k)[0]
-
-        return choose_effort(search, exact, efforts)
+            # By cosines, for of equal sentences any will do.
+            found = self._find(index, queries, k)[0] >= exact - 1e-6
+            recall = np.mean(found.sum(axis=1) - 1) / LEAST
+            if recall >= RECALL:
+                return effort
+        logger.warning("the index finds %.2f of the nearest sentences; with index='Flat' it would find all", recall)
+        return effort
 
     def write(self, path: Path) -> None:
         """Write the FAISS index to a file."""
@@ -301,3 +289,76 @@ def _read_mapped_lists(index: faiss.Index) -> None:
 def _draw_rows(count: int, size: int) -> np.ndarray:
     """Sample at most `size` vectors, in order, since they may be on disk."""
     return np.sort(np.random.default_rng(0).choice(count, min(count, size), replace=False))
+
+
+class ExactVectors:
+    """Vectors in half precision in a file, by which what an index of codes has found is compared exactly: a search
+    reads those that it is about.
+
+    Args:
+        dimension: Their size.
+        path: A file of them to begin with; None for none.
+
+    Raises:
+        InputError: The file is not a whole number of vectors.
+    """
+
+    def __init__(self, dimension: int, path: Path | None = None):
+        self.dimension, self.count = dimension, 0
+        self._file = tempfile.TemporaryFile() if path is None else path.open("rb")  # noqa: SIM115 (as long as this lives)
+        if path is not None:
+            size, row = path.stat().st_size, 2 * dimension
+            if size % row or not size:
+                raise InputError(f"{path} has {size} bytes, not some vectors of {row}")
+            self.count = size // row
+        self._is_read = path is not None
+
+    def append(self, vectors: np.ndarray) -> None:
+        """Add vectors, `(count, dimension)`; those of a file are copied first."""
+        if self._is_read:
+            copy = tempfile.TemporaryFile()  # noqa: SIM115
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, copy)
+            self._file, self._is_read = copy, False
+        self._file.seek(0, 2)
+        for start in range(0, len(vectors), ROWS_AT_ONCE):
+            self._file.write(vectors[start : start + ROWS_AT_ONCE].astype(np.float16).tobytes())
+        self._file.flush()
+        self.count += len(vectors)
+
+    def write(self, path: Path) -> None:
+        """Write them to a file that `path` of the class reads."""
+        self._file.seek(0)
+        with path.open("wb") as file:
+            shutil.copyfileobj(self._file, file)
+
+    def rank(self, queries: np.ndarray, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Choose the nearest among what was found.
+
+        Args:
+            queries: `(queries, dimension)`.
+            rows: Numbers of vectors, `(queries, found)`; -1 for none.
+            k: How many to choose, at most `found`.
+
+        Returns:
+            Products and numbers, `(queries, k)`, the highest first.
+        """
+        vectors = self._map()
+        scores = np.full(rows.shape, -np.inf, np.float32)
+        for query, found, row in zip(queries, rows, scores, strict=True):
+            there = found >= 0
+            row[there] = vectors[found[there]].astype(np.float32) @ query
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best, numbers = (np.take_along_axis(each, order, 1) for each in (scores, rows))
+        return np.where(numbers < 0, 0, best), numbers
+
+    def kth_score(self, queries: np.ndarray, k: int) -> np.ndarray:
+        """The product of each query with its k-th nearest of all vectors, `(queries,)`."""
+        vectors, best = self._map(), np.full((len(queries), k), -np.inf, np.float32)
+        for start in range(0, self.count, ROWS_AT_ONCE):
+            products = queries @ vectors[start : start + ROWS_AT_ONCE].astype(np.float32).T
+            best = -np.partition(-np.concatenate([best, products], axis=1), k - 1, axis=1)[:, :k]
+        return best.min(axis=1)
+
+    def _map(self) -> np.memmap:
+        return np.memmap(self._file, np.float16, "r", shape=(self.count, self.dimension))

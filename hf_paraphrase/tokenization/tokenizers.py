@@ -66,9 +66,19 @@ def train_word_tokenizer(
         InputError: A text is not a string, there are no words, or `vocab_size` is too small for any.
     """
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL_TOKENS["unk_token"]))
-    tokenizer.normalizer = _make_normalizer(lowercase)
+    steps = [normalizers.NFC(), *(normalizers.Replace(*change) for change in CHARACTERS)]
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Lowercase()] if lowercase else steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(TOKEN), behavior="removed", invert=True)
-    tokenizer.decoder = _make_decoder()
+    tokenizer.decoder = decoders.Sequence(
+        [
+            # It puts a space before every token that lacks its prefix: no token starts with two NULs.
+            decoders.WordPiece(prefix="\0\0", cleanup=False),
+            decoders.Fuse(),
+            decoders.Replace(Regex("|".join(NO_SPACE)), ""),
+            decoders.Replace(Regex("[“”]"), '"'),
+            *(decoders.Replace(own, sign) for sign, own in BESIDE_SPACE.items()),
+        ]
+    )
     return train_fast(tokenizer, trainers.WordLevelTrainer, texts, vocab_size, sentence_pairs)
 
 
@@ -99,7 +109,14 @@ def train_fast(
 
     def read() -> Iterator[str]:
         nonlocal has_words
-        for text in _checked(texts):
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"`texts` must be strings, but item {index} is {text!r}")
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                problem = f"holds half a character at {error.start}: {text!r}"
+                raise InputError(f"`texts`: item {index} {problem}") from None
             has_words = has_words or bool(text.strip())
             yield text
 
@@ -115,36 +132,6 @@ def train_fast(
         clean_up_tokenization_spaces=False,
         split_special_tokens=True,
         **SPECIAL_TOKENS,
-    )
-
-
-def _checked(texts: Iterable[str]) -> Iterator[str]:
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"`texts` must be strings, but item {index} is {text!r}")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"`texts`: item {index} holds half a character at {error.start}: {text!r}") from None
-        yield text
-
-
-def _make_normalizer(lowercase: bool) -> normalizers.Normalizer:
-    steps = [normalizers.NFC(), *(normalizers.Replace(*change) for change in CHARACTERS)]
-    return normalizers.Sequence([*steps, normalizers.Lowercase()] if lowercase else steps)
-
-
-def _make_decoder() -> decoders.Decoder:
-    # The word-piece decoder puts a space before every token that lacks its prefix. No token starts with two NULs, so
-    # that is all it does here.
-    return decoders.Sequence(
-        [
-            decoders.WordPiece(prefix="\0\0", cleanup=False),
-            decoders.Fuse(),
-            decoders.Replace(Regex("|".join(NO_SPACE)), ""),
-            decoders.Replace(Regex("[“”]"), '"'),
-            *(decoders.Replace(own, sign) for sign, own in BESIDE_SPACE.items()),
-        ]
     )
 
 

@@ -10,6 +10,18 @@ from typing import Any
 WORDS = ["amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty", "knoll", "larch"]
 WORDS += ["maple", "nook", "oasis", "pond"]
 
+# Configurations whose rows or lists keep the order of the files; all others are shuffled with a seed.
+IN_FILE_ORDER = {
+    "groups": ("default", "filtered"),
+    "hotel_reviews": ("paper",),
+    "mscoco": ("all_pairs", "consensus"),
+    "quora": ("li2018",),
+    "snli": ("default",),
+    "twitter_url": ("li2018",),
+    "wikipedia_paragraphs": ("paper",),
+    "wikiqa": ("default",),
+}
+
 
 def sentence(number: int, length: int = 6) -> str:
     """A sentence of its own for each number."""

@@ -58,7 +58,7 @@ def test_nul_characters_are_dropped_and_counted(path, caplog):
     assert "4 NUL characters are dropped" in caplog.text
     path.write_bytes(b'{"a": "x\\u0000y", "b": ["\\u0000"], "c": "\\\\u0000"}\n')
     reader = CorpusReader(1, "")
-    assert list(reader.cells(TextTable(path, "jsonl"), "abc", None)) == [(1, ["xy", [""], "\\u0000"])]
+    assert list(reader.cells(TextTable(path, "jsonl"), "abc")) == [(1, ["xy", [""], "\\u0000"])]
     assert reader.nul_characters == 2
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from hf_paraphrase.datasets.gutenberg_book import fingerprints, group_overlapping
+from hf_paraphrase.datasets.gutenberg import fingerprints, group_overlapping
 
 
 def paragraphs(name: str, count: int) -> list[str]:

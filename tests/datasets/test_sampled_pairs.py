@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hf_paraphrase.datasets import load_dataset, make_builder, pair_store
-from hf_paraphrase.datasets.pair_store import PairStore, TextIndex, hash_texts
+from hf_paraphrase.datasets import load_dataset, make_builder, sampled_pairs
+from hf_paraphrase.datasets.sampled_pairs import PairStore, TextIndex, hash_texts
 from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import ppdb, sentence, wikianswers, write
 
@@ -32,7 +32,7 @@ HASHES = [12693748630217917650, 2159381243069656057, 9517453336159056858]
 
 @pytest.mark.parametrize("rows_at_once", [1, 7, 1000])
 def test_store_gives_all_pairs_in_the_order_of_their_keys(rows_at_once, tmp_path, monkeypatch):
-    monkeypatch.setattr(pair_store, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(sampled_pairs, "ROWS_AT_ONCE", rows_at_once)
     keys = np.random.default_rng(0).integers(0, 2**64, 500, dtype=np.uint64)
     store = PairStore(tmp_path)
     for part in np.array_split(keys, 9):
@@ -183,14 +183,14 @@ def test_scratch_files_of_killed_builds_go_with_the_next_one(tmp_path, cache):
 
 def test_memory_of_the_store_follows_distinct_pairs(tmp_path, monkeypatch):
     """A million rows of two pairs leave a few kilobytes on disk, and never more than some batches in memory."""
-    monkeypatch.setattr(pair_store, "ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(sampled_pairs, "ROWS_AT_ONCE", 1000)
     store, repeated = PairStore(tmp_path), texts(*["a", "b"] * 500)
     for _ in range(1000):
         store.add(hash_texts(repeated, 0), repeated, repeated)
     store.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 1_000_000
     seen = []
-    distinct = pair_store._distinct
-    monkeypatch.setattr(pair_store, "_distinct", lambda table: seen.append(len(table)) or distinct(table))
+    distinct = sampled_pairs._distinct
+    monkeypatch.setattr(sampled_pairs, "_distinct", lambda table: seen.append(len(table)) or distinct(table))
     assert dict(store.groups()) == {"a": ["a"], "b": ["b"]}
     assert max(seen) <= 2000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.datasets import load_dataset
-from hf_paraphrase.datasets.bm25 import index_texts, search
+from hf_paraphrase.datasets.sampling import index_texts, search_index
 from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import sentence, write, yahoo_answers
 
@@ -60,8 +60,8 @@ def test_search_agrees_with_scores_of_all_answers():
     scores = index.get_scores(["apple", "dune"])
     order = np.lexsort((np.arange(200), -scores))
     for size in (1, 10, 60):
-        assert search(index, "apple dune", size).tolist() == sorted(order[:size].tolist())
-    assert search(index, "the of", 10).tolist() == search(index, "unknown", 10).tolist() == []
+        assert search_index(index, "apple dune", size).tolist() == sorted(order[:size].tolist())
+    assert search_index(index, "the of", 10).tolist() == search_index(index, "unknown", 10).tolist() == []
 
 
 def test_xml_files(tmp_path):

@@ -15,7 +15,7 @@ from hf_paraphrase.common.files import write_json, write_lines
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
-from hf_paraphrase.hub.card_sections import describe_checkpoint
+from hf_paraphrase.hub.card import describe_checkpoint
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.metrics.significance import bootstrap
 from hf_paraphrase.papers.table import list_tables

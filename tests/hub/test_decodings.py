@@ -72,7 +72,7 @@ def test_a_model_beside_the_code_uses_it(tmp_path):
     """`from_pretrained` puts the code of a model's own repository in the place of its `generate`."""
     from transformers import AutoModelForSeq2SeqLM
 
-    from hf_paraphrase.hub.decodings import make_decoding
+    from hf_paraphrase.hub.push import make_decoding
 
     folder = save(MAKERS["bart"](), tmp_path / "model")
     for path, content in make_decoding("diverse_beam").items():

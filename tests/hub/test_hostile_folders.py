@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.hub.card_sections import describe_checkpoint
+from hf_paraphrase.hub.card import describe_checkpoint
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.files import find_files
 from hf_paraphrase.pretrained import load_config, load_model, load_tokenizer

@@ -19,7 +19,7 @@ import pytest
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
 from hf_paraphrase.metrics.meteor.scoring import meteor
-from hf_paraphrase.metrics.rouge.weighted_lcs import weighted_lcs
+from hf_paraphrase.metrics.rouge.scoring import weighted_lcs
 from hf_paraphrase.metrics.significance import approximate_randomisation, bootstrap
 from hf_paraphrase.metrics.ter.scoring import ter
 from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.metrics.rouge.scoring import rouge
-from hf_paraphrase.metrics.rouge.weighted_lcs import weighted_lcs
+from hf_paraphrase.metrics.rouge.scoring import rouge, weighted_lcs
 
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
 

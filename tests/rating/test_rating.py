@@ -11,12 +11,12 @@ import pytest
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.rating import (
     AnswerKey,
+    SourceOutputs,
     format_rating_results,
     make_rating_forms,
     read_answers,
     summarise_answers,
 )
-from hf_paraphrase.rating.forms import SourceOutputs
 from tests.cli.runner import run
 
 SOURCES = [f"how do i <cook> number {number} & </script> ?" for number in range(8)]

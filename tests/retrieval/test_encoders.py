@@ -12,7 +12,7 @@ from hf_paraphrase.errors import InputError
 from hf_paraphrase.retrieval import encoders
 from hf_paraphrase.retrieval.encoders import (
     AutoModelEncoder,
-    CallableEncoder,
+    SentenceEncoder,
     SentenceTransformerEncoder,
     load_encoder,
 )
@@ -177,6 +177,6 @@ def test_functions_may_return_lists_and_tensors():
     rows = [[3, 4], [0, 0]]
     for result in (rows, np.array(rows), torch.tensor(rows)):
         encoder = load_encoder(lambda texts, result=result: result)
-        assert isinstance(encoder, CallableEncoder)
+        assert isinstance(encoder, SentenceEncoder)
         np.testing.assert_allclose(encoder(["a", "b"]), expected)
         assert load_encoder(encoder) is encoder

@@ -37,7 +37,7 @@ def as_dataset(pairs: list[tuple[str, str]], **columns) -> datasets.Dataset:
 def test_forms_of_pairs(pairs):
     memory = PairMemory(pairs)
     assert memory[range(len(memory))] == PAIRS
-    assert [text for texts in memory.sources() for text in texts] == [source for source, _ in PAIRS]
+    assert [text for texts in memory.read_compared("source") for text in texts] == [source for source, _ in PAIRS]
 
 
 def test_a_pair_is_kept_once(monkeypatch):
@@ -51,7 +51,7 @@ def test_a_pair_is_kept_once(monkeypatch):
     more = [PAIRS[0][::-1], ("How do I learn Python", PAIRS[0][1]), PAIRS[0]]
     assert memory.add(more) == 2
     assert memory[range(len(PAIRS), len(memory))] == more[:2]
-    assert list(memory.sources(len(PAIRS))) == [[source for source, _ in more[:2]]]
+    assert list(memory.read_compared("source", len(PAIRS))) == [[source for source, _ in more[:2]]]
     assert memory.checksum != first
     assert memory.keys.shape == (2, len(memory)) == (2, len(PAIRS) + 2)
 

@@ -39,7 +39,7 @@ def change_config(folder: Path, **values) -> None:
 def accept(folder: Path) -> None:
     """Make the config's checksums those of the files, so that only what is in them can be wrong."""
     names = [path.name for path in folder.iterdir() if path.name != CONFIG]
-    change_config(folder, checksums={name: storage._checksum(folder / name) for name in names})
+    change_config(folder, checksums={name: storage.hash_file(folder / name) for name in names})
 
 
 @pytest.mark.parametrize("compare", ["source", "pair"])

@@ -16,7 +16,7 @@ from datasets import Dataset, DatasetDict
 
 from hf_paraphrase.datasets import load_dataset
 from hf_paraphrase.errors import InputError, TrainingInterrupted
-from hf_paraphrase.retrieval import cosine
+from hf_paraphrase.retrieval import pairs as retrieval_pairs
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.mixture import load_mixture, read_mixture
 from hf_paraphrase.training.tasks import TASKS
@@ -263,7 +263,7 @@ class Encoder:
 @pytest.fixture
 def encoder(monkeypatch) -> Encoder:
     encoder = Encoder()
-    monkeypatch.setattr(cosine, "load_encoder", lambda name, trust_remote_code: encoder)
+    monkeypatch.setattr(retrieval_pairs, "load_encoder", lambda name, trust_remote_code: encoder)
     return encoder
 
 

@@ -18,9 +18,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NO_TOPIC = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
 
 
-def choose_features(
-    tagger: str | Callable[[str], Iterable[str]] | None,
-) -> tuple[Callable[[str], Iterable[str]], str]:
+def choose_features(tagger: str | Callable[[str], Iterable[str]] | None) -> tuple[Callable[[str], Iterable[str]], str]:
     """A function from a sentence to the words used for alignment, and its name in results."""
     if callable(tagger):
         return tagger, "words of the given tagger"
@@ -157,9 +155,8 @@ def _align(output: list[Counter[str]], original: list[Counter[str]]) -> list[int
     alignment: list[int | None] = []
     for position, sentence in enumerate(output):
         scores = [_f1(sentence, candidate) for candidate in original]
-        best = max(scores)
-        ties = [index for index, score in enumerate(scores) if score == best]
-        alignment.append(min(ties, key=lambda index: abs(index - position)) if best > 0 else None)
+        best = max(range(len(scores)), key=lambda index: (scores[index], -abs(index - position)))
+        alignment.append(best if scores[best] > 0 else None)
     return alignment
 
 

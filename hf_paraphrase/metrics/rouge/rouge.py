@@ -1,8 +1,6 @@
 from hf_paraphrase.metrics.checked_metric import CheckedMetric
-from hf_paraphrase.metrics.inputs import check_texts
 from hf_paraphrase.metrics.rouge.scoring import rouge
 
 
 class Rouge(CheckedMetric):
     function = staticmethod(rouge)
-    _check = staticmethod(check_texts)

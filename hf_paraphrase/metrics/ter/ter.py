@@ -1,8 +1,6 @@
 from hf_paraphrase.metrics.checked_metric import CheckedMetric
-from hf_paraphrase.metrics.inputs import check_texts
 from hf_paraphrase.metrics.ter.scoring import ter
 
 
 class Ter(CheckedMetric):
     function = staticmethod(ter)
-    _check = staticmethod(check_texts)

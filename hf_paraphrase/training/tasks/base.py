@@ -19,7 +19,7 @@ from ...datasets import load_dataset
 from ...errors import InputError
 from ...models.layers.language_model_head import LanguageModelHeadMixin
 from ...pretrained import load_model, load_tokenizer, make_model
-from ...retrieval.cosine import filter_by_cosine
+from ...retrieval.pairs import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import TrainingConfig
 from ..batching import (
