@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple, cast
 
@@ -59,15 +60,11 @@ def read_grids(
         model.device
     )
     grids = model.model(**encoded).last_hidden_state
-    sides = [
-        [ids[:length] for ids, length in zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)]
-        for side in split_pair(**encoded)
-    ]
-
-    def words(ids: list[int]) -> list[str]:
-        return cast(list[str], tokenizer.convert_ids_to_tokens(ids))
-
-    return [PairGrid(words(x), words(y), h[: len(x), : len(y)]) for x, y, h in zip(*sides, grids, strict=True)]
+    sides = []
+    for side in split_pair(**encoded):
+        rows = zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)
+        sides.append([cast(list[str], tokenizer.convert_ids_to_tokens(ids[:length])) for ids, length in rows])
+    return [PairGrid(x, y, h[: len(x), : len(y)]) for x, y, h in zip(*sides, grids, strict=True)]
 
 
 def most_exciting_pairs(
@@ -87,7 +84,7 @@ def most_exciting_pairs(
     while batch := list(islice(remaining, batch_size)):
         for texts, grid in zip(batch, read_grids(model, tokenizer, batch), strict=True):
             _note(best, grid, texts, top, set(tokenizer.all_special_tokens))
-        best = [dict(list(_ranked(found).items())[:top]) for found in best]
+        best = [dict(nlargest(top, found.items(), key=lambda item: item[1].activation)) for found in best]
     return [list(found.values()) for found in best]
 
 
@@ -111,10 +108,6 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
             pair = distinct[number]
             if pair not in found or found[pair].activation < value:
                 found[pair] = ExcitingPair(value, pair[0], pair[1], texts[0], texts[1])
-
-
-def _ranked(found: dict[tuple[str, str], ExcitingPair]) -> dict[tuple[str, str], ExcitingPair]:
-    return dict(sorted(found.items(), key=lambda item: -item[1].activation))
 
 
 def format_exciting_pairs(pairs: Sequence[Sequence[ExcitingPair]]) -> str:

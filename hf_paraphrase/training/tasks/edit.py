@@ -135,20 +135,15 @@ class EditTask(ParaphraseTask):
     def save_assets(self, data: EditData, output_dir: Path) -> None:
         data.retriever.save_pretrained(output_dir / "retriever")
 
-    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
-        places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
+    def examples(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        # Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run. The third
+        # number sets these draws apart from those that order the batches.
+        seeds = (self.training.seed, epoch, 1)
+        places = np.zeros(len(encoded)) if epoch is None else np.random.default_rng(seeds).random(len(encoded))
         last, share = self.training.self_pair_annealing_epochs, self.training.self_pair_share
         share *= 0.0 if epoch is None else max(0.0, 1 - epoch / last) if last else 1.0
-        examples = [
-            _with_pair(example, place, share)
-            for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
-        ]
-        return self.add_control(examples, rows, len(encoded), epoch)
-
-    def _draw(self, count: int, epoch: int) -> np.ndarray:
-        """Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run."""
-        # The third number sets these draws apart from those that order the batches.
-        return np.random.default_rng((self.training.seed, epoch, 1)).random(count)
+        examples = zip(super().examples(encoded, rows, epoch), places[list(rows)], strict=True)
+        return [_with_pair(example, place, share) for example, place in examples]
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         # Words of x are read, and not copied.

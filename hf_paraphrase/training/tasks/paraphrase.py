@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -21,8 +20,6 @@ from ..arguments import ParaphraseConfig
 from ..batching import Batch
 from ..losses import Reward, SelfCritical, Sums, Validation, load_reward
 from .base import Seq2SeqTask, TaskData, encode_rows
-
-logger = logging.getLogger(__name__)
 
 # Column of encoded pairs that holds the id of each pair's control token.
 CONTROL = "control"
@@ -126,20 +123,18 @@ class ParaphraseTask(Seq2SeqTask):
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The rows, each behind its control token, but for those that the epoch's draw leaves plain."""
-        return self.add_control(super().features(encoded, rows, epoch), rows, len(encoded), epoch)
-
-    def add_control(
-        self, examples: list[dict[str, Any]], rows: Sequence[int], count: int, epoch: int | None
-    ) -> list[dict[str, Any]]:
-        """Put the control token of each example before its source, but for those that an epoch leaves plain."""
-        training = self.training
+        training, examples = self.training, self.examples(encoded, rows, epoch)
         if not training.control_tokens:
             return examples
-        plain = () if epoch is None else draw_plain(count, training.plain_share, training.seed, epoch)
+        plain = () if epoch is None else draw_plain(len(encoded), training.plain_share, training.seed, epoch)
         return [
             example if row in plain else example | {"input_ids": [example[CONTROL], *example["input_ids"]]}
             for row, example in zip(rows, examples, strict=True)
         ]
+
+    def examples(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The same without control tokens."""
+        return super().features(encoded, rows, epoch)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         sources, targets = super().lengths(encoded)
