@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple, cast
 
 import torch
@@ -27,13 +28,11 @@ class PairGrid(NamedTuple):
 
 
 class ExcitingPair(NamedTuple):
-    """Two words, the activation of a unit there, and both sentences."""
+    """Two words, and the activation of a unit there."""
 
     activation: float
     x: str
     y: str
-    text: str
-    text_pair: str
 
 
 def load_matcher(
@@ -79,16 +78,16 @@ def most_exciting_pairs(
 
     Each pair of words counts once, where it is most active. End marks do not count as words.
     """
-    best: list[dict[tuple[str, str], ExcitingPair]] = [{} for _ in range(model.config.grid_size)]
+    best: list[dict[tuple[str, str], float]] = [{} for _ in range(model.config.grid_size)]
     remaining = iter(pairs)
     while batch := list(islice(remaining, batch_size)):
-        for texts, grid in zip(batch, read_grids(model, tokenizer, batch), strict=True):
-            _note(best, grid, texts, top, set(tokenizer.all_special_tokens))
-        best = [dict(nlargest(top, found.items(), key=lambda item: item[1].activation)) for found in best]
-    return [list(found.values()) for found in best]
+        for grid in read_grids(model, tokenizer, batch):
+            _note(best, grid, top, set(tokenizer.all_special_tokens))
+        best = [dict(nlargest(top, found.items(), key=itemgetter(1))) for found in best]
+    return [[ExcitingPair(value, *words) for words, value in found.items()] for found in best]
 
 
-def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str]) -> None:
+def _note(best: list[dict[tuple[str, str], float]], grid: PairGrid, top: int, marks: set[str]) -> None:
     """Add a grid's strongest word pairs to those of each unit."""
     places = [(i, j) for i, x in enumerate(grid.x) for j, y in enumerate(grid.y) if x not in marks and y not in marks]
     if not places:
@@ -105,9 +104,7 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
     distinct = list(numbers)
     for found, unit_values, unit_chosen in zip(best, values, chosen, strict=True):
         for value, number in zip(unit_values, unit_chosen, strict=True):
-            pair = distinct[number]
-            if pair not in found or found[pair].activation < value:
-                found[pair] = ExcitingPair(value, pair[0], pair[1], texts[0], texts[1])
+            found[distinct[number]] = max(value, found.get(distinct[number], value))
 
 
 def format_exciting_pairs(pairs: Sequence[Sequence[ExcitingPair]]) -> str:

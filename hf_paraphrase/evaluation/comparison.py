@@ -242,7 +242,7 @@ def format_comparison_as_csv(results: Results) -> str:
             if score and name in shown:
                 row |= {f"{name}_low": score.low, f"{name}_high": score.high, f"{name}_p": score.p_value}
                 row[f"{name}_holm"] = corrected.get((entry.system, name))
-        row["chosen_by"] = None if published else _rule(entry)
+        row["chosen_by"] = None if published else (entry.decoding and entry.decoding.rule) or "-"
         row["num_parameters"] = entry.model and entry.model.num_parameters
         row["sentences_per_second"] = entry.speed and entry.speed.per_second
         writer.writerow(row)
@@ -314,11 +314,6 @@ def _describe_retrievals(models: list[Entry]) -> list[str]:
     return lines
 
 
-def _rule(entry: Entry) -> str:
-    """How one of a system's outputs for a row is chosen."""
-    return (entry.decoding and entry.decoding.rule) or "-"
-
-
 def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[str, str], float]) -> list[str]:
     """The line of a system; of a published row the scores alone are known."""
     scores = {name: entry.find(name) for name in (*columns, *DIVERSITY)}
@@ -326,7 +321,7 @@ def _cells(entry: Entry, columns: Mapping[str, str], corrected: Mapping[tuple[st
         entry.system,
         *(format_with_interval(scores[name], corrected.get((entry.system, name), 1.0)) for name in columns),
         *("-" if (one := scores[name]) is None else f"{one.score:.{DIGITS[name]}f}" for name in DIVERSITY),
-        _rule(entry),
+        (entry.decoding and entry.decoding.rule) or "-",
         f"{entry.model.num_parameters:,}" if entry.model else "-",
         f"{entry.speed.per_second:.1f}" if entry.speed else "-",
     ]

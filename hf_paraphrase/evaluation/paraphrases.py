@@ -306,7 +306,7 @@ class _Rows:
             Group(*group, len(rows), **self.take(rows).score([outputs[row] for row in rows], scoring))
             for group, rows in self.groups.items()
         ]
-        scores = scoring.score(ScoredTexts([list(outputs)], self.references, self.sources))
+        scores = scoring.measure(scoring.collect(ScoredTexts([list(outputs)], self.references, self.sources)))
         return {"scores": scores, "groups": tuple(groups)} if groups else {"scores": scores}
 
 

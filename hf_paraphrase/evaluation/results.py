@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Raised when a file of before can no longer be read.
 SCHEMA = 1
+_kinds_of = cache(get_type_hints)
 
 
 @dataclass(frozen=True)
@@ -360,8 +361,3 @@ def _from_json(kind: Any, value: Any) -> Any:
     if not allowed:
         raise ValueError(f"{value!r:.80} is not {kind}")
     return value
-
-
-@cache
-def _kinds_of(record: type) -> dict[str, Any]:
-    return get_type_hints(record)

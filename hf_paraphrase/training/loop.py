@@ -122,11 +122,11 @@ def _train(
     if checkpoint is None:
         model, resumed = task.make_model(config, data), None
     else:
-        model, state, tensors = load_checkpoint(checkpoint, lambda folder: task.resume_model(folder, config, data))
-        resumed = (state, tensors)
+        resumed = load_checkpoint(checkpoint)
+        model = task.resume_model(checkpoint, config, data)
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            Checkpoints(output_dir).remove_others(state)
+            Checkpoints(output_dir).remove_others(resumed[0])
     align_memory(model)
     task.prepare_model(model, data)
     if model.can_generate():
