@@ -88,16 +88,16 @@ def train_all(
     budget: a run that is stopped by the clock would end at a high learning rate.
 
     Args:
-    runs: The runs.
-    minutes: Processor minutes of each; None for the steps of the recipes.
-    data_dir: Folder with the corpus's published files.
-    jobs: How many run at a time, a core each.
-    device: "cpu" to ignore GPUs; otherwise one is used if available.
-    report: Receives a line when a training begins and when it ends.
+        runs: The runs.
+        minutes: Processor minutes of each; None for the steps of the recipes.
+        data_dir: Folder with the corpus's published files.
+        jobs: How many run at a time, a core each.
+        device: "cpu" to ignore GPUs; otherwise one is used if available.
+        report: Receives a line when a training begins and when it ends.
 
     Raises:
-    InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
-        a run of another recipe or budget.
+        InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
+            a run of another recipe or budget.
     """
     for run in runs:
         _check_begun(run, minutes)

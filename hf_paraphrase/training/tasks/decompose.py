@@ -18,11 +18,10 @@ from ...errors import InputError
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single
-from ...models.text.encoded_inputs import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..batching import CopyCollator, PairCollator
 from .base import NoRowsLeft, TaskData
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseTask
 
 LEVEL_LABELS = ("source_level_labels", "target_level_labels")
 # Precedes every sentence, for unaligned words.
@@ -76,12 +75,6 @@ class DecomposeTask(ParaphraseTask):
         data = super().encode(rows, tokenizer)
         data.splits["train"] = self._add_labels(data.splits["train"], tokenizer)
         return data
-
-    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
-        training = self.training
-        lengths = training.max_source_length, training.max_target_length
-        reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
-        return encode_pairs(rows, reader, *lengths, levels=self.control_levels(tokenizer))
 
     def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         labels = label_levels(

@@ -14,13 +14,12 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...common.fields import option
 from ...errors import InputError
 from ...models.layers.portable import can
-from ...models.text.encoded_inputs import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import Batch, CopyCollator, PairCollator
 from ..losses import Validation
 from .base import TaskData
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseTask
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +88,7 @@ class EditTask(ParaphraseTask):
 
     config_class = EditConfig
     can_stream = False  # neighbours are those of the whole split
+    nested = {"retrieved_source_ids": ("retrieved_sources", 0), "retrieved_target_ids": ("retrieved_targets", 1)}
     training: EditConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
@@ -112,16 +112,8 @@ class EditTask(ParaphraseTask):
             compare=self.training.retriever_compare,
             trust_remote_code=self.trust_remote_code,
         )
-        limits = self.training.max_source_length, self.training.max_target_length
-        nested = {
-            "retrieved_source_ids": ("retrieved_sources", limits[0]),
-            "retrieved_target_ids": ("retrieved_targets", limits[1]),
-        }
-        reader = OpenTokenizer(tokenizer, len(tokenizer)) if self.training.copy_unknown_words else tokenizer
-        levels = self.control_levels(tokenizer)
         splits = {
-            split: encode_pairs(self._add_neighbors(pairs, retriever), reader, *limits, nested, levels=levels)
-            for split, pairs in rows.items()
+            split: self.encode_split(self._add_neighbors(pairs, retriever), tokenizer) for split, pairs in rows.items()
         }
         return EditData(DatasetDict(splits), tokenizer, retriever)
 
