@@ -219,8 +219,7 @@ def evaluate_paraphraser(
         num_return_sequences=num_return_sequences,
         generate_kwargs=generate_kwargs | sampling,
     )
-    options = {"trust_remote_code": trust_remote_code, "prompt": prompt}
-    answerer = Paraphraser(model, tokenizer, **options) if choose else writer
+    answerer = Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code, prompt=prompt) if choose else writer
     settled = _resolve_arguments(model, tokenizer, asked)
     entries = []
     for width in widths:
@@ -339,6 +338,7 @@ def _decode(
     """Write the outputs of all rows; by `pairs`, those of each row, a model that edits, or by what answers for it."""
     count, candidates, counts, started = decoding.num_return_sequences, [], {}, time.perf_counter()
     options = dict(decoding.generate_kwargs)
+    outputs: list[tuple[str, ...]]
     ask: dict[str, Any] = {"decoding": decoding.method, "batch_size": batch_size}
     if answerer is not None:
         ask["seed"] = options.pop("seed", 0)

@@ -128,10 +128,11 @@ class EditTask(ParaphraseTask):
         data.retriever.save_pretrained(output_dir / "retriever")
 
     def examples(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
-        # Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run. The third
-        # number sets these draws apart from those that order the batches.
-        seeds = (self.training.seed, epoch, 1)
-        places = np.zeros(len(encoded)) if epoch is None else np.random.default_rng(seeds).random(len(encoded))
+        # Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run.
+        places = np.zeros(len(encoded))
+        if epoch is not None:
+            # The third number sets these draws apart from those that order the batches.
+            places = np.random.default_rng((self.training.seed, epoch, 1)).random(len(encoded))
         last, share = self.training.self_pair_annealing_epochs, self.training.self_pair_share
         share *= 0.0 if epoch is None else max(0.0, 1 - epoch / last) if last else 1.0
         examples = zip(super().examples(encoded, rows, epoch), places[list(rows)], strict=True)
