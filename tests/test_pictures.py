@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from hf_paraphrase.analysis import matches
-from hf_paraphrase.analysis.maps import draw_map, make_map, shorten
+from hf_paraphrase.analysis.maps import draw_map, shorten
 from hf_paraphrase.datasets import statistics
 from hf_paraphrase.evaluation import documents
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
@@ -97,8 +97,8 @@ def clusters(count: int) -> np.ndarray:
     ],
     ids=["sentences", "many", "one place", "few"],
 )
-def test_names_on_a_map_lie_apart(points, labels, fewest, center):
-    figure = make_map(points, labels, "near: " + "a very long sentence " * 20, center)
+def test_names_on_a_map_lie_apart(points, labels, fewest, center, tmp_path):
+    figure = draw_map(points, labels, tmp_path / "map.png", "near: " + "a very long sentence " * 20, center)
     (axes,) = figure.axes
     named = list(axes.texts)
     assert fewest <= len(named) <= 61 and len({text.get_text() for text in named}) == len(named)

@@ -57,15 +57,9 @@ def nearest(vectors: np.ndarray, center: np.ndarray, count: int) -> np.ndarray:
 @in_style
 def draw_map(
     points: np.ndarray, labels: Sequence[str], path: str | os.PathLike, title: str = "", center: int | None = None
-) -> None:
-    """Draw a map of points `(points, 2)` as PNG; of many some are named, spread over the map, where no name hides
-    another. `center` is a point to mark."""
-    save_figure(make_map(points, labels, title, center), path)
-
-
-@in_style
-def make_map(points: np.ndarray, labels: Sequence[str], title: str = "", center: int | None = None) -> Figure:
-    """The figure that `draw_map` writes; arguments as there."""
+) -> Figure:
+    """Draw a map of points `(points, 2)` as PNG, and return it; of many some are named, spread over the map, where no
+    name hides another. `center` is a point to mark."""
     # Labels are laid out by pixels, so that the axes must not move any more.
     figure = new_figure(12, 9, layout=None)
     axes = figure.add_axes((0.01, 0.04, 0.98, 0.89), xticks=[], yticks=[], frame_on=False)
@@ -85,6 +79,7 @@ def make_map(points: np.ndarray, labels: Sequence[str], title: str = "", center:
     axes.set_title(wrap(title, 120), parse_math=False)
     if len(named) < len(points):
         axes.set_xlabel(f"{len(named)} of {len(points):,} points are named", fontsize=9)
+    save_figure(figure, path)
     return figure
 
 

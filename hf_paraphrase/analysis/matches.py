@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple, cast
 
 import torch
@@ -26,13 +28,11 @@ class PairGrid(NamedTuple):
 
 
 class ExcitingPair(NamedTuple):
-    """Two words, the activation of a unit there, and both sentences."""
+    """Two words, and the activation of a unit there."""
 
     activation: float
     x: str
     y: str
-    text: str
-    text_pair: str
 
 
 def load_matcher(
@@ -59,15 +59,11 @@ def read_grids(
         model.device
     )
     grids = model.model(**encoded).last_hidden_state
-    sides = [
-        [ids[:length] for ids, length in zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)]
-        for side in split_pair(**encoded)
-    ]
-
-    def words(ids: list[int]) -> list[str]:
-        return cast(list[str], tokenizer.convert_ids_to_tokens(ids))
-
-    return [PairGrid(words(x), words(y), h[: len(x), : len(y)]) for x, y, h in zip(*sides, grids, strict=True)]
+    sides = []
+    for side in split_pair(**encoded):
+        rows = zip(side.input_ids.tolist(), side.lengths.tolist(), strict=True)
+        sides.append([cast(list[str], tokenizer.convert_ids_to_tokens(ids[:length])) for ids, length in rows])
+    return [PairGrid(x, y, h[: len(x), : len(y)]) for x, y, h in zip(*sides, grids, strict=True)]
 
 
 def most_exciting_pairs(
@@ -82,16 +78,16 @@ def most_exciting_pairs(
 
     Each pair of words counts once, where it is most active. End marks do not count as words.
     """
-    best: list[dict[tuple[str, str], ExcitingPair]] = [{} for _ in range(model.config.grid_size)]
+    best: list[dict[tuple[str, str], float]] = [{} for _ in range(model.config.grid_size)]
     remaining = iter(pairs)
     while batch := list(islice(remaining, batch_size)):
-        for texts, grid in zip(batch, read_grids(model, tokenizer, batch), strict=True):
-            _note(best, grid, texts, top, set(tokenizer.all_special_tokens))
-        best = [dict(list(_ranked(found).items())[:top]) for found in best]
-    return [list(found.values()) for found in best]
+        for grid in read_grids(model, tokenizer, batch):
+            _note(best, grid, top, set(tokenizer.all_special_tokens))
+        best = [dict(nlargest(top, found.items(), key=itemgetter(1))) for found in best]
+    return [[ExcitingPair(value, *words) for words, value in found.items()] for found in best]
 
 
-def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str]) -> None:
+def _note(best: list[dict[tuple[str, str], float]], grid: PairGrid, top: int, marks: set[str]) -> None:
     """Add a grid's strongest word pairs to those of each unit."""
     places = [(i, j) for i, x in enumerate(grid.x) for j, y in enumerate(grid.y) if x not in marks and y not in marks]
     if not places:
@@ -108,13 +104,7 @@ def _note(best, grid: PairGrid, texts: tuple[str, str], top: int, marks: set[str
     distinct = list(numbers)
     for found, unit_values, unit_chosen in zip(best, values, chosen, strict=True):
         for value, number in zip(unit_values, unit_chosen, strict=True):
-            pair = distinct[number]
-            if pair not in found or found[pair].activation < value:
-                found[pair] = ExcitingPair(value, pair[0], pair[1], texts[0], texts[1])
-
-
-def _ranked(found: dict[tuple[str, str], ExcitingPair]) -> dict[tuple[str, str], ExcitingPair]:
-    return dict(sorted(found.items(), key=lambda item: -item[1].activation))
+            found[distinct[number]] = max(value, found.get(distinct[number], value))
 
 
 def format_exciting_pairs(pairs: Sequence[Sequence[ExcitingPair]]) -> str:

@@ -110,7 +110,7 @@ class Compare(ComparisonOptions, IntervalOptions, SplitOptions):
 
     def _format(self, results: Results) -> str:
         from ..evaluation.choices import format_choices
-        from ..evaluation.comparison_table import format_comparison_as_markdown
+        from ..evaluation.comparison import format_comparison_as_markdown
 
         make = format_choices if results.kind == "choices" else format_comparison_as_markdown
         return make(results, self.command_line or repr(self))
@@ -120,8 +120,11 @@ class Compare(ComparisonOptions, IntervalOptions, SplitOptions):
         return self.take(corpus.load(self.split)), corpus
 
     def _compare_paraphrasers(self, systems: list[System]) -> Results:
-        from ..evaluation.comparison import compare_paraphrasers
-        from ..evaluation.comparison_table import format_comparison_as_csv, plot_quality_against_diversity
+        from ..evaluation.comparison import (
+            compare_paraphrasers,
+            format_comparison_as_csv,
+            plot_quality_against_diversity,
+        )
 
         metric_options = self.metric_options()
         rows, corpus = self._read(systems)

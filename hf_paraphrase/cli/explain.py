@@ -42,7 +42,7 @@ class ExplainEdit(ModelOptions):
     neighbor: int = option("Which of the nearest pairs.", 1, least=1)
 
     def run(self) -> str:
-        from ..analysis import edits, levels
+        from ..analysis import edits
         from ..generation.loading import load_paraphraser
         from ..models.layers.portable import can
         from ..models.search.pipeline_checks import load_retriever
@@ -55,8 +55,8 @@ class ExplainEdit(ModelOptions):
         if can(editor.config, "has_levels"):
             if self.retrieved is not None:
                 raise InputError(f"--retrieved: {self.model} edits by no retrieved pair")
-            levelled = levels.explain_levels(editor.eval(), tokenizer, self.text)
-            write_text(self.output, levels.format_levels(levelled))
+            levelled = edits.explain_levels(editor.eval(), tokenizer, self.text)
+            write_text(self.output, edits.format_levels(levelled))
             return levelled.paraphrase
         retrieved = self.retrieved
         if retrieved is None:

@@ -25,7 +25,7 @@ from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..retrieval.encoders import SentenceEncoder, load_encoder
-from .comparison_table import SIGNIFICANT, correct_p_values, format_with_interval
+from .comparison import SIGNIFICANT, correct_p_values, format_with_interval
 from .paraphrases import CANDIDATES, COPIED
 from .results import Entry, Results, describe_commit, describe_data, describe_model, format_table
 from .scoring import Scoring
@@ -155,7 +155,11 @@ def format_choices(results: Results, command: str) -> str:
     lines = []
     for entry in results.entries:
         scores = [format_with_interval(entry.find(name), corrected.get((entry.system, name), 1.0)) for name in COLUMNS]
-        lines.append([entry.system, *scores, *_format_shares(entry, data.rows)])
+        shares = ["-", "-"]
+        if entry.role != "baseline":
+            answered, intact = entry.counts["answered"], entry.counts["intact"]
+            shares = [f"{answered / data.rows:.1%}", f"{intact / answered:.1%}"]
+        lines.append([entry.system, *scores, *shares])
     environment = results.environment
     return "\n".join(
         [
@@ -176,13 +180,6 @@ def format_choices(results: Results, command: str) -> str:
     )
 
 
-def _format_shares(entry: Entry, rows: int) -> tuple[str, str]:
-    if entry.role == "baseline":
-        return "-", "-"
-    answered, intact = entry.counts["answered"], entry.counts["intact"]
-    return f"{answered / rows:.1%}", f"{intact / answered:.1%}"
-
-
 def _ways(
     paraphraser: Paraphraser, judge: SentenceEncoder, num_beams: int, batch_size: int, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, Write]]:
@@ -191,9 +188,8 @@ def _ways(
     def choose_as_parrot(texts: list[str]) -> list[str | None]:
         pool: dict[str, Any] = {"decoding": paraphraser.writer.default_decoding(1), "num_candidates": CANDIDATES}
         pool |= {name: value for name, value in options.items() if name not in OF_THE_CHOICE}
-        rules: dict[str, Any] = {"adequacy": "embedding", "encoder": judge, "keep": ()}
-        asked = paraphraser(texts, pool["num_candidates"], batch_size=batch_size, **rules, **pool)
-        found = cast(ParaphrasedTexts, asked)
+        pool |= {"adequacy": "embedding", "encoder": judge, "keep": (), "batch_size": batch_size}
+        found = cast(ParaphrasedTexts, paraphraser(texts, pool["num_candidates"], **pool))
         return [_choose_distant(text, group) for text, group in zip(texts, found, strict=True)]
 
     search = partial(search_first, paraphraser.writer, num_beams=num_beams, batch_size=batch_size)

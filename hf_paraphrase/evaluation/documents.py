@@ -155,8 +155,9 @@ def read_document_statistics(file: Path, unknown: str | None, seed: int) -> dict
 
 
 def _split(outputs: Sequence[str], originals: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
-    """The sentences of each; a document has one at least."""
-    return [split_lines(text) for text in outputs], [split_lines(text) or [""] for text in originals]
+    """The sentences of each, one a line; a document has one at least."""
+    written, documents = ([list(filter(None, text.split("\n"))) for text in texts] for texts in (outputs, originals))
+    return written, [sentences or [""] for sentences in documents]
 
 
 def _collect_statistics(
@@ -182,11 +183,6 @@ def replace_mark(text: str, mark: str | None, other: str) -> str:
     return text.replace(mark, other) if mark else text
 
 
-def split_lines(text: str) -> list[str]:
-    """The sentences of a text that has one a line."""
-    return [line for line in text.split("\n") if line]
-
-
 def reconstruction_by_length(outputs: Sequence[str], originals: Sequence[str]) -> tuple[Group, ...]:
     """The share of documents that come back word for word, for each length in words, ten lengths together."""
     bins: dict[int, list[bool]] = {}
@@ -206,15 +202,13 @@ def format_document_results(results: Results) -> str:
         for entry in (own, *results.of("baseline"))
     )
     rates = ", ".join(f"{group.value}+: {group.scores[0].score:.1%}" for group in own.groups)
-    return "\n".join(
-        [
-            *format_scores(results, 2),
-            f"scored against the documents as the tokenizer gives them back, {counts['unknown']:,} of their "
-            f"{counts['words']:,} words unknown",
-            f"sentences without a verb or noun of the document, aligned at random for coherence: {unaligned}",
-            f"exact reconstructions by words: {rates}",
-            *(f"{score.metric}: {score.signature}" for score in own.scores),
-        ]
+    return format_scores(
+        results,
+        2,
+        f"scored against the documents as the tokenizer gives them back, {counts['unknown']:,} of their "
+        f"{counts['words']:,} words unknown",
+        f"sentences without a verb or noun of the document, aligned at random for coherence: {unaligned}",
+        f"exact reconstructions by words: {rates}",
     )
 
 

@@ -89,16 +89,20 @@ def evaluate_matcher(
         outputs, labels = logits.softmax(-1).tolist(), dataset["label"]
         statistics, overlap = _accuracy_statistics(outputs, labels), {}
         if model.config.num_labels == 2:
-            own, of_overlap = _best_thresholds(model, tokenizer, validation, batch_size)
+            own = of_overlap = 0.5
+            if validation is not None:
+                others, right = _texts(validation, False), validation["label"]
+                found_scores = match_pairs(model, tokenizer, *others, batch_size=batch_size).softmax(-1)[:, 1].tolist()
+                own, of_overlap = (_best_threshold(each, right) for each in (found_scores, _overlap(*others)))
             statistics |= _f1_statistics([scores[1] for scores in outputs], labels, own)
             overlap = _f1_statistics(_overlap(*texts), labels, of_overlap)
 
     scoring = Scoring(n_samples=n_samples, seed=seed)
-    others = model.num_parameters() - cast(nn.Embedding, model.get_input_embeddings()).weight.numel()
+    embedded = cast(nn.Embedding, model.get_input_embeddings()).weight.numel()
     entry = describe_model(
         model,
         scoring.measure(statistics),
-        counts={"num_parameters_without_embeddings": others},
+        counts={"num_parameters_without_embeddings": model.num_parameters() - embedded},
         speed=Speed(seconds, len(logits) / seconds, "pairs"),
         outputs=None if output_dir is None else f"predictions-{split}.jsonl",
     )
@@ -130,13 +134,7 @@ def read_match_statistics(file: Path) -> dict[str, SufficientStatistics]:
 def format_matching_results(results: Results) -> str:
     """The scores as text: a line for each system, ours first, the overlap and published rows below."""
     (entry,) = results.of("model")
-    return "\n".join(
-        [
-            *format_scores(results, 3),
-            f"pairs a second: {cast(Speed, entry.speed).per_second:.1f}",
-            *(f"{score.metric}: {score.signature}" for score in entry.scores),
-        ]
-    )
+    return format_scores(results, 3, f"pairs a second: {cast(Speed, entry.speed).per_second:.1f}")
 
 
 def _check_columns(model: PreTrainedModel, dataset: Dataset) -> bool:
@@ -163,18 +161,6 @@ def _texts(dataset: Dataset, is_ranking: bool) -> tuple[list[str], list[str]]:
 
 def _overlap(first: list[str], second: list[str]) -> list[float]:
     return [jaccard_similarity(*pair) for pair in zip(first, second, strict=True)]
-
-
-def _best_thresholds(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, validation: Dataset | None, batch_size: int
-) -> tuple[float, float]:
-    """The thresholds with the largest F1 on `validation`: of the model's scores and of the overlap."""
-    if validation is None:
-        return 0.5, 0.5
-    texts = _texts(validation, False)
-    scores = match_pairs(model, tokenizer, *texts, batch_size=batch_size).softmax(-1)[:, 1].tolist()
-    labels = validation["label"]
-    return _best_threshold(scores, labels), _best_threshold(_overlap(*texts), labels)
 
 
 def _best_threshold(scores: list[float], labels: list[int]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
+from ..generation.backends import load_writer
 from ..generation.engine import compute_perplexity, generate_candidates, generate_several
+from ..generation.language_model_writer import LanguageModelWriter
 from ..generation.loading import load_paraphraser
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
 from ..generation.seeded_sampling import sample_seeded
+from ..generation.writers import Ask, write
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.self_bleu.scoring import self_bleu
@@ -33,7 +37,6 @@ from ..models.text.candidate_selection import tokens
 from ..models.text.unknown_words import check_replaceable
 from ..papers import find_paper_rows
 from ..retrieval import ParaphraseRetriever
-from .answers import load_answerer, perplexity_of_answers, write_answers
 from .results import (
     Decoding,
     Entry,
@@ -164,7 +167,11 @@ def evaluate_paraphraser(
     if output_dir is not None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)
     model, tokenizer = load_given(model, tokenizer, partial(load_paraphraser, causal=True), trust_remote_code)
-    writer = load_answerer(model, tokenizer, prompt)
+    writer = None
+    if not model.config.is_encoder_decoder:
+        writer = cast(LanguageModelWriter, load_writer(model, tokenizer, prompt=prompt))
+    elif prompt is not None:
+        raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
     if writer is not None and num_candidates is not None and not choose:
         raise InputError("`num_candidates`: outputs of a language model are chosen by `choose` alone")
     if choose and can(model.config, "reads_pairs"):
@@ -185,18 +192,22 @@ def evaluate_paraphraser(
     # Asked now: the working tree may change while the model writes.
     environment = {"batch_size": batch_size, "seed": seed, **describe_environment(model.device)}
     # The baselines ask no model: what cannot be scored shows before hours of generation.
-    baselines = _score_baselines(rows, scoring)
+    first = [texts[0] for texts in rows.references]
+    others = [[source, *texts[1:]] for source, texts in zip(rows.sources, rows.references, strict=True)]
+    baselines = [
+        Entry(COPIED, "baseline", **rows.score(rows.sources, scoring)),
+        Entry(FIRST_REFERENCE, "baseline", **_Rows(rows.sources, others, {}).score(first, scoring)),
+    ]
     pairs, counts = _find_pairs(model, retriever, rows, max(num_neighbors), allow_own_pair, trust_remote_code)
     nearest = [group[0] for group in pairs] if pairs else None
     if nearest:
         handed = rows.score([target for _, target in nearest], scoring)
         baselines.append(Entry(NEAREST_TARGET, "baseline", **handed))
 
-    first = [texts[0] for texts in rows.references]
     if writer is None:
         perplexity = compute_perplexity(model, tokenizer, rows.sources, first, batch_size=batch_size, pairs=nearest)
     else:
-        perplexity = perplexity_of_answers(writer, rows.sources, first, batch_size)
+        perplexity = _perplexity_of_answers(writer, rows.sources, first, batch_size)
     counts["reference_tokens"] = int(perplexity["tokens"])
     known = describe_model(model, perplexity=perplexity["perplexity"], counts=counts)
     asked = Decoding(
@@ -208,19 +219,14 @@ def evaluate_paraphraser(
         num_return_sequences=num_return_sequences,
         generate_kwargs=generate_kwargs | sampling,
     )
+    answerer = Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code, prompt=prompt) if choose else writer
+    settled = _resolve_arguments(model, tokenizer, asked)
     entries = []
     for width in widths:
         way = replace(asked, num_beams=width)
-        if writer is None or choose:
-            written = _decode(model, tokenizer, rows.sources, way, pairs, batch_size, trust_remote_code, prompt)
-        else:
-            started = time.perf_counter()
-            answers = write_answers(writer, rows.sources, way, batch_size, seed)
-            written = _Written(answers, [], time.perf_counter() - started)
+        written = _decode(model, tokenizer, rows.sources, way, pairs, answerer, batch_size, trust_remote_code)
         for k in num_neighbors if pairs else [None]:
-            how = replace(
-                asked, num_beams=width, num_neighbors=k, generate_kwargs=_resolve_arguments(model, tokenizer, asked)
-            )
+            how = replace(way, num_neighbors=k, generate_kwargs=settled)
             entry = _score(replace(known, decoding=how), rows, written, scoring)
             if output_dir is not None:
                 name = _name_outputs(split, how)
@@ -240,28 +246,26 @@ def format_results(results: Results) -> str:
     entries = results.of("model")
     speeds = {one.decoding.num_beams: one.speed.per_second for one in entries if one.decoding and one.speed}
     several = [(one, one.decoding.num_outputs) for one in entries if one.decoding and one.diversity]
-    return "\n".join(
-        [
-            *format_scores(results, 1),
-            f"perplexity of the first references: {entries[0].perplexity:.2f}",
-            f"sentences a second: {', '.join(f'{speed:.1f} (beam {width})' for width, speed in speeds.items())}",
-            *(
-                f"answered: {entry.counts['answered']} of {results.data.rows} rows; of the others the source is scored"
-                for entry in entries
-                if "answered" in entry.counts
-            ),
-            *describe_retrieval(results),
-            *(
-                f"self-BLEU-2 of {number} outputs a row: {entry.score_of('self_bleu_2').score:.1f}"
-                for entry, number in several
-            ),
-            *(
-                f"rows with a double among {number} outputs: {entry.counts['doubles']}, with a copy of the source: "
-                f"{entry.counts['copies']}"
-                for entry, number in several
-            ),
-            *(f"{score.metric}: {score.signature}" for score in entries[0].scores),
-        ]
+    return format_scores(
+        results,
+        1,
+        f"perplexity of the first references: {entries[0].perplexity:.2f}",
+        f"sentences a second: {', '.join(f'{speed:.1f} (beam {width})' for width, speed in speeds.items())}",
+        *(
+            f"answered: {entry.counts['answered']} of {results.data.rows} rows; of the others the source is scored"
+            for entry in entries
+            if "answered" in entry.counts
+        ),
+        *describe_retrieval(results),
+        *(
+            f"self-BLEU-2 of {number} outputs a row: {entry.score_of('self_bleu_2').score:.1f}"
+            for entry, number in several
+        ),
+        *(
+            f"rows with a double among {number} outputs: {entry.counts['doubles']}, with a copy of the source: "
+            f"{entry.counts['copies']}"
+            for entry, number in several
+        ),
     )
 
 
@@ -301,7 +305,7 @@ class _Rows:
             Group(*group, len(rows), **self.take(rows).score([outputs[row] for row in rows], scoring))
             for group, rows in self.groups.items()
         ]
-        scores = scoring.score(ScoredTexts([list(outputs)], self.references, self.sources))
+        scores = scoring.measure(scoring.collect(ScoredTexts([list(outputs)], self.references, self.sources)))
         return {"scores": scores, "groups": tuple(groups)} if groups else {"scores": scores}
 
 
@@ -311,12 +315,7 @@ class _Written(NamedTuple):
     outputs: list[tuple[str, ...]]
     candidates: list[list[str]]
     seconds: float
-    answered: int | None = None
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Of rows that a `Paraphraser` answers, where it was asked."""
-        return {} if self.answered is None else {"answered": self.answered}
+    counts: dict[str, int]  # of rows that a `Paraphraser` answers, where it was asked
 
     def take(self, decoding: Decoding, seed: int) -> tuple[list[str], list[tuple[str, ...]]]:
         """Of each row the likeliest of the outputs asked for, or by pairs one drawn of them; and all of them."""
@@ -332,45 +331,60 @@ def _decode(
     sources: list[str],
     decoding: Decoding,
     pairs: list[list[tuple[str, str]]] | None,
+    answerer: Paraphraser | LanguageModelWriter | None,
     batch_size: int,
     trust_remote_code: bool,
-    prompt: str | os.PathLike | None = None,
 ) -> _Written:
-    """Write the outputs of all rows; `pairs` are those of each row, for a model that edits by them."""
-    search = sample_seeded if decoding.method == "sample" else decoding.method
-    shared: dict[str, Any] = {"batch_size": batch_size, "decoding": search, "num_beams": decoding.num_beams}
-    shared |= decoding.generate_kwargs
-    started, columns = time.perf_counter(), list(zip(*pairs, strict=True)) if pairs else [None]
-    if decoding.num_return_sequences > 1:
-        counts = [-(-(decoding.num_return_sequences - place) // len(columns)) for place in range(len(columns))]
-        written = [
-            generate_several(model, tokenizer, sources, count, pairs=each, **shared)
-            for count, each in zip(counts, columns, strict=True)
-        ]
-        outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
-        return _Written(outputs, [], time.perf_counter() - started)
-    if decoding.select == CHOSEN:
-        paraphraser = Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code, prompt=prompt)
-        return _choose(paraphraser, sources, decoding, batch_size)
-    shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
-    shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
-    written = [generate_candidates(model, tokenizer, sources, pairs=each, **shared) for each in columns]
-    outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
-    return _Written(outputs, written[0], time.perf_counter() - started)
+    """Write the outputs of all rows; by `pairs`, those of each row, a model that edits, or by what answers for it."""
+    count, candidates, counts, started = decoding.num_return_sequences, [], {}, time.perf_counter()
+    options = dict(decoding.generate_kwargs)
+    outputs: list[tuple[str, ...]]
+    ask: dict[str, Any] = {"decoding": decoding.method, "batch_size": batch_size}
+    if answerer is not None:
+        ask["seed"] = options.pop("seed", 0)
+        is_sample = options.pop("do_sample")
+        options |= {} if is_sample else {"num_beams": decoding.num_beams}
+    if isinstance(answerer, Paraphraser):
+        found = cast(ParaphrasedTexts, answerer(sources, 1, num_candidates=decoding.num_candidates, **ask, **options))
+        outputs = [(group[0].text if group else source,) for source, group in zip(sources, found, strict=True)]
+        counts["answered"] = sum(map(bool, found))
+    elif answerer is not None:
+        request = Ask(num_candidates=count, generate_kwargs=options, **ask)
+        answerer.check(request)
+        # An answer that is a list gives more than one.
+        outputs = [tuple(one.text for one in group[:count]) for group in write(answerer, sources, request)]
+    else:
+        columns = list(zip(*pairs, strict=True)) if pairs else [None]
+        ask |= {"decoding": sample_seeded} if decoding.method == "sample" else {}
+        ask |= {"num_beams": decoding.num_beams, **options}
+        if count > 1:
+            shares = [-(-(count - place) // len(columns)) for place in range(len(columns))]
+            written = [
+                generate_several(model, tokenizer, sources, share, pairs=each, **ask)
+                for share, each in zip(shares, columns, strict=True)
+            ]
+            outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
+        else:
+            ask |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
+            ask |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
+            written = [generate_candidates(model, tokenizer, sources, pairs=each, **ask) for each in columns]
+            outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
+            candidates = written[0]
+    return _Written(outputs, candidates, time.perf_counter() - started, counts)
 
 
-def _choose(paraphraser: Paraphraser, sources: list[str], decoding: Decoding, batch_size: int) -> _Written:
-    """A `Paraphraser`'s answer to each row; the source if it has none."""
-    options = {name: value for name, value in decoding.generate_kwargs.items() if name != "do_sample"}
-    if decoding.method != "sample":
-        options["num_beams"] = decoding.num_beams
-    started = time.perf_counter()
-    options |= {"decoding": decoding.method, "num_candidates": decoding.num_candidates, "batch_size": batch_size}
-    found = cast(ParaphrasedTexts, paraphraser(sources, 1, **options))
-    outputs: list[tuple[str, ...]] = [
-        (group[0].text if group else source,) for source, group in zip(sources, found, strict=True)
-    ]
-    return _Written(outputs, [], time.perf_counter() - started, sum(map(bool, found)))
+def _perplexity_of_answers(
+    writer: LanguageModelWriter, sources: Sequence[str], targets: Sequence[str], batch_size: int
+) -> dict[str, float]:
+    """How well a language model predicts each target as its answer, as `compute_perplexity` of an encoder-decoder."""
+    pairs = [pair for pair in zip(sources, targets, strict=True) if all(text.strip() for text in pair)]
+    if not pairs:
+        raise InputError("no row has both a source and a target with text: there is no perplexity to compute")
+    worded, answers = map(list, zip(*pairs, strict=True))
+    counts = [len(writer.encoder.encode_answer(answer)) for answer in answers]
+    means = writer.mean_log_probs(worded, answers, batch_size)
+    total = sum(mean * count for mean, count in zip(means, counts, strict=True))
+    return {"perplexity": math.exp(-total / sum(counts)), "tokens": sum(counts)}
 
 
 def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> Entry:
@@ -385,16 +399,6 @@ def _score(entry: Entry, rows: _Rows, written: _Written, scoring: Scoring) -> En
         counts=entry.counts | _count_repeats(rows.sources, outputs) | written.counts,
         speed=Speed(written.seconds, per_second, "sentences"),
     )
-
-
-def _score_baselines(rows: _Rows, scoring: Scoring) -> list[Entry]:
-    """The source copied, and the first reference in the place of an output."""
-    first = [texts[0] for texts in rows.references]
-    others = [[source, *texts[1:]] for source, texts in zip(rows.sources, rows.references, strict=True)]
-    return [
-        Entry(COPIED, "baseline", **rows.score(rows.sources, scoring)),
-        Entry(FIRST_REFERENCE, "baseline", **_Rows(rows.sources, others, {}).score(first, scoring)),
-    ]
 
 
 def _find_pairs(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Raised when a file of before can no longer be read.
 SCHEMA = 1
+_kinds_of = cache(get_type_hints)
 
 
 @dataclass(frozen=True)
@@ -310,8 +311,8 @@ def describe_retrieval(results: Results) -> list[str]:
     return notes
 
 
-def format_scores(results: Results, digits: int) -> list[str]:
-    """The scores as lines of text: a heading, the names of the scores, then the model, baselines and papers' rows."""
+def format_scores(results: Results, digits: int, *notes: str) -> str:
+    """The scores as text: a heading, a line for each system, ours first, then notes and the scores' signatures."""
     metrics = [score.metric for score in results.entries[0].scores]
     table = [("", metrics)]
     for entry in results.entries:
@@ -319,13 +320,12 @@ def format_scores(results: Results, digits: int) -> list[str]:
         table.append((entry.label(), ["-" if score is None else score.format(digits) for score in found]))
     label, widths = max(len(name) for name, _ in table), [max(15, len(metric)) for metric in metrics]
     data = results.data
-    return [
-        f"{data.path or 'data'}, split {data.split}, {data.rows:,} rows; ± half of the 95% interval",
-        *(
-            f"{name:<{label}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-            for name, cells in table
-        ),
-    ]
+    lines = [f"{data.path or 'data'}, split {data.split}, {data.rows:,} rows; ± half of the 95% interval"]
+    for name, cells in table:
+        padded = (f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        lines.append(f"{name:<{label}}" + "".join(padded))
+    signatures = (f"{score.metric}: {score.signature}" for score in results.entries[0].scores)
+    return "\n".join([*lines, *notes, *signatures])
 
 
 def _to_json(value: Any) -> Any:
@@ -361,8 +361,3 @@ def _from_json(kind: Any, value: Any) -> Any:
     if not allowed:
         raise ValueError(f"{value!r:.80} is not {kind}")
     return value
-
-
-@cache
-def _kinds_of(record: type) -> dict[str, Any]:
-    return get_type_hints(record)

@@ -52,10 +52,6 @@ class Scoring:
             )
         return tuple(scores)
 
-    def score(self, texts: ScoredTexts) -> tuple[Score, ...]:
-        """All scores of the outputs of one run."""
-        return self.measure(self.collect(texts))
-
 
 def score_without_interval(found: Mapping[str, Any]) -> tuple[Score, ...]:
     """Scores out of what a metric returns, under its signature."""

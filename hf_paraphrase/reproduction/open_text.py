@@ -74,9 +74,7 @@ class _System:
     """What is measured."""
 
     name: str  # in the table
-    paths: Sequence[str | os.PathLike]  # of its checkpoints
-    # Loads what answers in each way, and says how many parameters it has.
-    load: Callable[[], tuple[dict[str, Answer], int]]
+    paths: Sequence[str | os.PathLike]  # of its checkpoint, or of two translators
     run: Run | None = None  # its training; None where it was not trained here
     rows: int | None = None  # how many texts of each kind it answers at most; None for all
 
@@ -98,7 +96,7 @@ def compare_on_open_text(
     max_samples: int = 150,
     language_model_samples: int = 20,
     n_samples: int = 1000,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Results:
     """Train the systems on the same pieces and mixture for the same time, and measure them beside others.
 
@@ -137,7 +135,6 @@ def compare_on_open_text(
         raise InputError("`data_files`: name files to train on, and with `test=` those that are only measured on")
     if len(round_trip) not in (0, 2):
         raise InputError(f"`round_trip` takes two translators, there and back, not {len(round_trip)}")
-    report = report or (lambda line: None)
     check_known(systems, trained.systems, "`systems`", "system")
     trained = replace(trained, systems={name: trained.systems[name] for name in systems or trained.systems})
     kinds = _read_kinds(files, max_samples)
@@ -182,14 +179,12 @@ def _list_systems(
     runs: Sequence[Run], round_trip: Sequence[str], language_model: str | None, language_model_samples: int
 ) -> list[_System]:
     """What was trained here, and what it stands beside."""
-    released = find_checkpoint()
-    systems = [_System(run.system, [run.folder], partial(_load, run.folder), run) for run in runs]
-    systems.append(_System(RELEASED, [released], partial(_load, released)))
+    systems = [_System(run.system, [run.folder], run) for run in runs]
+    systems.append(_System(RELEASED, [find_checkpoint()]))
     if round_trip:
-        systems.append(_System("round trip", round_trip, partial(_load_round_trip, *round_trip)))
+        systems.append(_System("round trip", round_trip))
     if language_model:
-        load = partial(_load, language_model)
-        systems.append(_System(Path(language_model).stem, [language_model], load, rows=language_model_samples))
+        systems.append(_System(Path(language_model).stem, [language_model], rows=language_model_samples))
     return systems
 
 
@@ -213,22 +208,21 @@ def _read_kinds(files: Mapping[str, Sequence[str]], max_samples: int) -> Texts:
     return kinds
 
 
-def _load(path: str | os.PathLike) -> tuple[dict[str, Answer], int]:
-    paraphraser = Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False)
-    ways: dict[str, Answer] = {
-        FIRST_BEAM: partial(search_first, paraphraser.writer, num_beams=NUM_BEAMS, batch_size=BATCH_SIZE),
-        CHOSEN: partial(choose_first, paraphraser, batch_size=BATCH_SIZE),
-    }
-    return ways, paraphraser.model.num_parameters()
+def _load(paths: Sequence[str | os.PathLike]) -> tuple[dict[str, Answer], int]:
+    """What answers in each way, and how many parameters it has."""
+    loaded = [Paraphraser.from_pretrained(path, device="cpu", trust_remote_code=False) for path in paths]
+    searches = [partial(search_first, one.writer, num_beams=NUM_BEAMS, batch_size=BATCH_SIZE) for one in loaded]
 
+    def search(texts: list[str]) -> list[str | None]:
+        found: list[str | None] = list(texts)
+        for translate in searches:
+            found = translate([text or "" for text in found])
+        return found
 
-def _load_round_trip(*paths: str) -> tuple[dict[str, Answer], int]:
-    (there, there_parameters), (back, back_parameters) = map(_load, paths)
-
-    def translate(texts: list[str]) -> list[str | None]:
-        return back[FIRST_BEAM]([text or "" for text in there[FIRST_BEAM](texts)])
-
-    return {FIRST_BEAM: translate}, there_parameters + back_parameters
+    ways: dict[str, Answer] = {FIRST_BEAM: search}
+    if len(loaded) == 1:
+        ways[CHOSEN] = partial(choose_first, loaded[0], batch_size=BATCH_SIZE)
+    return ways, sum(one.model.num_parameters() for one in loaded)
 
 
 def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
@@ -239,8 +233,8 @@ def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
         if record.pop("texts") != texts:
             raise InputError(f"{file} answers other texts; remove it, or name another output folder")
         return record
-    ways, parameters = system.load()
-    summary = system.run.final_summary if system.run else {}
+    ways, parameters = _load(system.paths)
+    summary = system.run.summary if system.run else {}
     record = {"parameters": parameters, "bytes": sum(map(_count_bytes, system.paths))}
     record["training"] = {name: summary[name] for name in ("steps", "epochs", "cpu_seconds") if name in summary}
     record["ways"] = {
@@ -282,9 +276,8 @@ def score_answers(texts: Texts, records: Mapping[str, Record], n_samples: int = 
     """Score what `ANSWERS` holds, no model needed: of each kind the texts, columns `source` and `references`, and of
     each system its record."""
     scoring = Scoring(METRICS, n_samples=n_samples)
-    return tuple(
-        _score(name, way, record, texts, scoring) for name, record in records.items() for way in record["ways"]
-    )
+    ways = ((name, way, record) for name, record in records.items() for way in record["ways"])
+    return tuple(_score(*one, texts, scoring) for one in ways)
 
 
 def _score(name: str, way: str, record: Record, texts: Texts, scoring: Scoring) -> Entry:
@@ -301,12 +294,12 @@ def _score(name: str, way: str, record: Record, texts: Texts, scoring: Scoring) 
     statistics = ScoredRows(sources, references).collect(filled, False, cosines, scoring)
     statistics["answered"] = SufficientStatistics.from_sentence_scores("answered", answered, "share", scale=100)
     place = np.repeat(np.arange(len(sizes)), list(sizes.values()))
-    groups = tuple(
-        Group("kind", kind, size, scoring.measure(_select(statistics, place == number)))
-        for number, (kind, size) in enumerate(sizes.items())
-    )
-    label = ", ".join(filter(None, (name, way)))
-    entry = Entry(label, "baseline", scoring.measure(statistics), groups=groups, counts={"rows": len(filled)})
+    groups = []
+    for number, (kind, size) in enumerate(sizes.items()):
+        own = {metric: replace(one, rows=one.rows[place == number]) for metric, one in statistics.items()}
+        groups.append(Group("kind", kind, size, scoring.measure(own)))
+    label, counts = ", ".join(filter(None, (name, way))), {"rows": len(filled)}
+    entry = Entry(label, "baseline", scoring.measure(statistics), groups=tuple(groups), counts=counts)
     if not way:
         return entry
     seconds = sum(one["cpu_seconds"] for one in found.values())
@@ -318,10 +311,6 @@ def _score(name: str, way: str, record: Record, texts: Texts, scoring: Scoring) 
         speed=Speed(seconds, len(filled) / seconds, "sentences"),
         training=record["training"],
     )
-
-
-def _select(statistics: Mapping[str, SufficientStatistics], rows: np.ndarray) -> dict[str, SufficientStatistics]:
-    return {name: replace(one, rows=one.rows[rows]) for name, one in statistics.items()}
 
 
 def write_open_text(results: Results, command: str, answers: Path, directory: Path) -> str:
@@ -376,13 +365,8 @@ def _table(
 ) -> list[str]:
     found = {name: {score.metric: score for score in some} for name, some in scores.items()}
     names = [name for name in COLUMNS if any(name in some for some in found.values())]
-    return format_table(
-        ["system", *(COLUMNS[name] for name in names), *heads],
-        (
-            [entry.system, *(_format(found[entry.system].get(name)) for name in names), *more(entry)]
-            for entry in entries
-        ),
-    )
+    rows = ([one.system, *(_format(found[one.system].get(name)) for name in names), *more(one)] for one in entries)
+    return format_table(["system", *(COLUMNS[name] for name in names), *heads], rows)
 
 
 def _format(score: Score | None) -> str:

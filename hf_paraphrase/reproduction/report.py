@@ -13,8 +13,7 @@ from ..common.files import whole_file, write_json, write_text
 from ..evaluation.results import Entry, describe_commit, format_table, join_distinct
 from ..papers.table import Table
 from ..training.reporting import plot_learning_curves
-from .copy_proof import JUDGED
-from .tables import MeasuredRow, MeasuredTable, Verdict, outputs_folder
+from .tables import JUDGED, MeasuredRow, MeasuredTable, Verdict, outputs_folder
 
 PERCENTAGES: tuple[str, ...] = ("bleu", "rouge", "meteor", "ter", "pinc", "ibleu", "embedding", "self_bleu")
 PERCENTAGES += ("content_words", "copied", "open", "cosine")
@@ -32,7 +31,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
     write_text(directory / f"{table.name}.md", text)
     pack_outputs(table, measured, directory / f"{table.name}-outputs.tar.xz")
     if importlib.util.find_spec("matplotlib"):
-        first = {row.system: row.runs[0].final_summary for row in measured[0].rows}
+        first = {row.system: row.runs[0].summary for row in measured[0].rows}
         plot_learning_curves(first, directory / f"{table.name}.png")
     return text
 
@@ -118,31 +117,19 @@ def format_verdict(verdict: Verdict) -> str:
 
 def _format_rows(measured: MeasuredTable) -> list[str]:
     metrics = [score.metric for score in measured.rows[0].scores]
-    heads = ["system", *metrics, "parameters", "steps", "core-minutes"]
-    others = (_other_cells(entry, metrics) for entry in measured.others)
-    return format_table(heads, [*(_cells(row, metrics) for row in measured.rows), *others])
 
+    def score_cells(row: MeasuredRow | Entry) -> list[str]:
+        scores = [row.find(metric) for metric in metrics]
+        return ["-" if score is None else score.format(_digits(score.metric)) for score in scores]
 
-def _cells(row: MeasuredRow, metrics: list[str]) -> list[str]:
-    summaries = [run.final_summary for run in row.runs]
-    return [
-        row.system,
-        *(row.find(metric).format(_digits(metric)) for metric in metrics),
-        f"{summaries[0]['num_parameters']:,}",
-        join_distinct(f"{summary['steps']:,}" for summary in summaries),
-        join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries),
-    ]
-
-
-def _other_cells(entry: Entry, metrics: list[str]) -> list[str]:
-    scores = [entry.find(metric) for metric in metrics]
-    return [
-        entry.label(),
-        *("-" if score is None else score.format(_digits(score.metric)) for score in scores),
-        "-",
-        "-",
-        "-",
-    ]
+    lines = []
+    for row in measured.rows:
+        summaries = [run.summary for run in row.runs]
+        parameters, steps = summaries[0]["num_parameters"], join_distinct(f"{one['steps']:,}" for one in summaries)
+        minutes = join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries)
+        lines.append([row.system, *score_cells(row), f"{parameters:,}", steps, minutes])
+    lines += [[entry.label(), *score_cells(entry), "-", "-", "-"] for entry in measured.others]
+    return format_table(["system", *metrics, "parameters", "steps", "core-minutes"], lines)
 
 
 def _digits(metric: str) -> int:
@@ -161,8 +148,8 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
                     {
                         "seed": run.seed,
                         "recipe": asdict(run.recipe),
-                        **{name: run.final_summary[name] for name in SUMMARIZED},
-                        "environment": run.final_summary["environment"],
+                        **{name: run.summary[name] for name in SUMMARIZED},
+                        "environment": run.summary["environment"],
                         "scores": [asdict(score) for score in entry.scores],
                     }
                     for run, entry in zip(row.runs, row.entries, strict=True)

@@ -6,32 +6,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 
-from ..common.files import read_lines
+from ..common.files import read_json_object, read_lines, write_json
 from ..datasets import load_dataset
 from ..errors import InputError
 from ..evaluation.comparison import evaluate_once
 from ..evaluation.documents import evaluate_autoencoder, read_document_statistics
-from ..evaluation.language_models import evaluate_language_model, read_language_model_statistics
+from ..evaluation.language_models import (
+    evaluate_language_model,
+    evaluate_rewriting,
+    read_language_model_statistics,
+    read_rewriting_statistics,
+)
 from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
-from ..evaluation.rewriting import evaluate_rewriting, read_rewriting_statistics
 from ..evaluation.scoring import Scoring
+from ..generation.adequacy import Adequacy, load_adequacy
 from ..generation.loading import load_pair_model, load_paraphraser
+from ..generation.writers import Judged, ModelWriter
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.self_bleu.scoring import self_bleu
 from ..metrics.significance import approximate_randomisation, bootstrap, bootstrap_difference
-from ..metrics.sufficient_statistics import SufficientStatistics
+from ..metrics.sufficient_statistics import SufficientStatistics, divide
 from ..papers.table import Claim, Measurement, Table
+from ..released import RELEASED
 from ..tokenization.tokenizers import SPECIAL_TOKENS
 from ..training.tasks.language_model import LanguageModelConfig
-from .copy_proof import COPY_PROOF, at_equal_novelty, judge_outputs, load_judges, read_judged
 from .trainings import Run, list_runs, train_all
 
 SPLIT = "test"
@@ -43,6 +49,11 @@ METRIC_OPTIONS = {"meteor": {"stages": ("exact", "stem")}}
 ALWAYS = ("bleu", "pinc", "ibleu")
 # Claims about these are not about quality.
 DIVERSITY = ("pinc", "self_bleu_2", "self_bleu_4")
+# BLEU, ROUGE, METEOR and judges of meaning all reward a system for changing less. So claims are judged beside the
+# paper's own scores by these, the judges' where outputs were judged; some outputs of the more novel systems are
+# exchanged for copies of their sources, in expectation, until all are as novel as the least novel one.
+COPY_PROOF = ("ibleu", "bleu_4_equal_pinc", "open_equal_pinc", "cosine_equal_pinc")
+JUDGED, BATCH_SIZE = "judged.json", 32
 
 
 @dataclass(frozen=True)
@@ -91,12 +102,8 @@ class MeasuredTable:
     results: Results  # the record of the first evaluation, for the data and the environment
 
 
-class ScoredMeasurement(NamedTuple):
-    """Of a measurement the scores, by system, and the verdicts, by the paper's scores and by `COPY_PROOF`."""
-
-    scores: dict[str, tuple[Score, ...]]
-    verdicts: tuple[Verdict, ...]
-    copy_proof: tuple[Verdict, ...]
+# Of a measurement the scores, by system, and the verdicts, by the paper's scores and by `COPY_PROOF`.
+ScoredMeasurement = tuple[dict[str, tuple[Score, ...]], tuple[Verdict, ...], tuple[Verdict, ...]]
 
 
 def reproduce(
@@ -112,7 +119,7 @@ def reproduce(
     encoder: Any = None,
     n_samples: int = 1000,
     n_trials: int = 10_000,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> list[MeasuredTable]:
     """Train and evaluate the systems and test the claims, resuming where an earlier call stopped.
 
@@ -135,23 +142,20 @@ def reproduce(
     """
     chosen = table.choose(settings)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
-    check_device(device)
-    writes_texts = runs[0].recipe.training.task in TEXT_TASKS
-    judges = load_judges(encoder, device) if writes_texts else {}
-    if writes_texts:
-        _check_scores(table)
-    # Before hours of training, so that missing files show at once.
-    training = runs[0].recipe.training
+    if device not in (None, "cpu", "cuda"):
+        raise InputError(f"--device must be cpu or cuda, not {device}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: PyTorch finds no GPU here")
+    training, judges = runs[0].recipe.training, {}
+    # Before hours of training, so that a missing library and missing files show at once.
+    if training.task in TEXT_TASKS:
+        judges = load_judges(encoder, device)
+        Scoring(_metrics(table), METRIC_OPTIONS).collect(ScoredTexts([["some text"]], [["a text"]], ["one text"]))
     path = cast(str, training.dataset)  # a mixture, which has none, is of no table
     corpus = load_dataset(path, training.dataset_name, data_dir, **training.dataset_kwargs)
     train_all(runs, chosen.minutes if minutes is None else minutes, data_dir, jobs, device, report)
     scoring = Scoring(n_samples=n_samples, n_trials=n_trials, seed=SEED)
     return [_measure(table, measurement, runs, corpus, scoring, device, judges) for measurement in table.measurements]
-
-
-def _check_scores(table: Table) -> None:
-    """Score one row, so that a library that is not there shows before hours of training."""
-    Scoring(_metrics(table), METRIC_OPTIONS).collect(ScoredTexts([["some text"]], [["a text"]], ["one text"]))
 
 
 def _metrics(table: Table) -> tuple[str, ...]:
@@ -203,7 +207,7 @@ def score_outputs(table: Table, measurement: Measurement, runs: Sequence[Run], s
     verdicts, copy_proof = (
         tuple(_judge(claim, scores, statistics, scoring) for claim in claims) for claims in (measurement.claims, again)
     )
-    return ScoredMeasurement(scores, verdicts, copy_proof)
+    return scores, verdicts, copy_proof
 
 
 def _add_equal_novelty(
@@ -262,7 +266,7 @@ def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetD
     data: dict[str, Any] = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = outputs_folder(table, measurement, run)
-    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.final_summary["steps"]}
+    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.summary["steps"]}
     kind, where = measurement.evaluator or training.task, {"output_dir": folder, "split": SPLIT, "data": data}
     make = partial(_call_evaluator, table, kind, run, corpus, device, **options, **where)
     return evaluate_once(folder, SPLIT, settings, make)
@@ -287,23 +291,13 @@ def _list_options(measurement: Measurement, run: Run) -> dict[str, Any]:
     return options
 
 
-def check_device(device: str | None) -> None:
-    """Raise InputError for a device that this machine lacks."""
-    if device not in (None, "cpu", "cuda"):
-        raise InputError(f"--device must be cpu or cuda, not {device}")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: PyTorch finds no GPU here")
-
-
-def _take(rows: Dataset, limit: int | None) -> Dataset:
-    return rows.shuffle(seed=SAMPLE_SEED).select(range(min(limit, len(rows)))) if limit else rows
-
-
 def _call_evaluator(
     table: Table, kind: str, run: Run, corpus: DatasetDict, device: str | None, **options: Any
 ) -> Results:
     """Evaluate a trained system as those of its task are, or in the way that a measurement names."""
-    rows = _take(corpus[SPLIT], table.max_samples)
+    rows, limit = corpus[SPLIT], table.max_samples
+    if limit:
+        rows = rows.shuffle(seed=SAMPLE_SEED).select(range(min(limit, len(rows))))
     if kind == "match":
         return evaluate_matcher(*load_pair_model(run.folder, device), rows, corpus.get("validation"), **options)
     loaded = load_paraphraser(run.folder, device)
@@ -334,6 +328,74 @@ def _read_copies(file: Path) -> dict[str, SufficientStatistics]:
     sources = cast(list[str], texts.sources)  # a system's own outputs stand beside them
     found = Scoring(("bleu",), METRIC_OPTIONS).collect(replace(texts, runs=[sources]))
     return {"bleu_4": found["bleu_4"], **read_judged(file.parent, "copies")}
+
+
+def load_judges(encoder: Any = None, device: str | None = None) -> dict[str, tuple[Adequacy, str]]:
+    """The judges by the names of their scores, each with its signature: `open`, by the released model, and with a
+    sentence encoder `cosine`."""
+    writer = ModelWriter(*load_paraphraser(device=device))
+    judges = {"open": (load_adequacy("open", writer), RELEASED)}
+    if encoder is not None:
+        judges["cosine"] = (
+            load_adequacy("embedding", writer, encoder=encoder),
+            getattr(encoder, "__name__", str(encoder)),
+        )
+    return judges
+
+
+def judge_outputs(folder: Path, judges: Mapping[str, tuple[Adequacy, str]]) -> None:
+    """Write beside the outputs in a folder how judges score them and copies of their sources, unless it is there."""
+    (outputs,) = folder.glob("*.jsonl")
+    record = read_json_object(folder / JUDGED) if (folder / JUDGED).is_file() else {}
+    missing = {name: one for name, one in judges.items() if record.get(name, {}).get("signature") != one[1]}
+    if not missing:
+        return
+    rows = read_lines(outputs)
+    sources = [row["source"] for row in rows]
+    for name, (judge, signature) in missing.items():
+        texts = {"outputs": [row["prediction"] for row in rows], "copies": sources}
+        record[name] = {"signature": signature}
+        record[name] |= {key: _ask_judge(judge, sources, found) for key, found in texts.items()}
+    write_json(folder / JUDGED, record)
+
+
+def _ask_judge(judge: Adequacy, sources: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """A number from 0 to 1 for each text; 0 for one without words."""
+    asked = [row for row, pair in enumerate(zip(sources, texts, strict=True)) if all(map(str.strip, pair))]
+    scores = np.zeros(len(sources))
+    scores[asked] = judge([Judged(sources[row], texts[row]) for row in asked], BATCH_SIZE)
+    return scores.round(4).tolist()
+
+
+def read_judged(folder: Path, of: str) -> dict[str, SufficientStatistics]:
+    """The statistics of the judges' scores in a folder, `of` its "outputs" or of "copies"; none if it has none."""
+    record = read_json_object(folder / JUDGED) if (folder / JUDGED).is_file() else {}
+    return {
+        name: SufficientStatistics.from_sentence_scores(name, found[of], found["signature"], scale=100)
+        for name, found in record.items()
+    }
+
+
+def at_equal_novelty(
+    outputs: SufficientStatistics, copies: SufficientStatistics, pinc: SufficientStatistics, novelty: float
+) -> SufficientStatistics:
+    """A score of outputs after so many were exchanged for copies of their sources that PINC, 0 to 100, falls to
+    `novelty`.
+
+    The share is the same for every row, and the sums are their expectations: nothing is drawn. A corpus of less
+    novelty stays as it is.
+    """
+    widths = np.cumsum([outputs.rows.shape[1], copies.rows.shape[1]])
+
+    def score_of_sums(sums: np.ndarray) -> np.ndarray:
+        own, copied, new = np.split(sums, widths, axis=-1)
+        share = np.clip(divide(np.asarray(novelty), pinc.score_of_sums(new)), 0, 1)[..., None]
+        return outputs.score_of_sums(share * own + (1 - share) * copied)
+
+    rows = np.hstack([outputs.rows, copies.rows, pinc.rows])
+    signature = f"pinc:{novelty:.1f}|{outputs.signature}"
+    name = f"{outputs.name}_equal_pinc"
+    return replace(outputs, name=name, rows=rows, score_of_sums=score_of_sums, signature=signature)
 
 
 # Their models write texts, which a table's metrics score.

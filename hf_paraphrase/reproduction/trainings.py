@@ -22,7 +22,6 @@ from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.run import LAUNCHED
 
-SUMMARY_FILE = "training_summary.json"
 # Steps by which the speed of a training is measured; the first ones, which also allocate memory, weigh little then.
 PROBED_STEPS = 60
 
@@ -49,20 +48,12 @@ class Run:
         return self.folder.with_name(f"{self.folder.name}-probe")
 
     @property
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> Any:
         """The training's own summary; None before it has ended."""
         return _read_summary(self.folder)
 
     @property
-    def final_summary(self) -> dict[str, Any]:
-        """The same of a training that has ended; raises InputError for another."""
-        summary = self.summary
-        if summary is None:
-            raise InputError(f"{self.folder} has no {SUMMARY_FILE}: its training has not ended")
-        return summary
-
-    @property
-    def probe_summary(self) -> dict[str, Any] | None:
+    def probe_summary(self) -> Any:
         """The same of the probe."""
         return _read_summary(self.probe_folder)
 
@@ -89,7 +80,7 @@ def train_all(
     data_dir: Path | None,
     jobs: int,
     device: str | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Train unfinished runs, resuming interrupted ones.
 
@@ -97,16 +88,16 @@ def train_all(
     budget: a run that is stopped by the clock would end at a high learning rate.
 
     Args:
-    runs: The runs.
-    minutes: Processor minutes of each; None for the steps of the recipes.
-    data_dir: Folder with the corpus's published files.
-    jobs: How many run at a time, a core each.
-    device: "cpu" to ignore GPUs; otherwise one is used if available.
-    report: Receives a line when a training begins and when it ends.
+        runs: The runs.
+        minutes: Processor minutes of each; None for the steps of the recipes.
+        data_dir: Folder with the corpus's published files.
+        jobs: How many run at a time, a core each.
+        device: "cpu" to ignore GPUs; otherwise one is used if available.
+        report: Receives a line when a training begins and when it ends.
 
     Raises:
-    InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
-        a run of another recipe or budget.
+        InputError: A training failed; the message has the end of its output and the path of the rest. Or a folder has
+            a run of another recipe or budget.
     """
     for run in runs:
         _check_begun(run, minutes)
@@ -137,11 +128,10 @@ def _call_all(pool: ThreadPoolExecutor, calls: list[Callable[[], None]], bar: tq
         raise
 
 
-def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable[[str], None] | None) -> None:
-    report = report or (lambda line: None)
+def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable[[str], None]) -> None:
     report(f"{run.system}, seed {run.seed}: training in {run.folder}")
     _call_train(run.recipe_folder, run.folder, data_dir, device)
-    report(f"{run.system}, seed {run.seed}: trained, {run.final_summary['steps']:,} steps")
+    report(f"{run.system}, seed {run.seed}: trained, {run.summary['steps']:,} steps")
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:
@@ -159,27 +149,22 @@ def _check_begun(run: Run, minutes: float | None) -> None:
 
 
 def _prepare(run: Run, minutes: float | None, data_dir: Path | None, device: str | None) -> None:
-    """Write the recipe, with the steps that fit into the budget, of a run that has not begun."""
+    """Write the recipe of a run that has not begun, with as many steps as fit into the budget, by what a few cost."""
     if _has_begun(run.folder):
         return
     recipe = run.recipe
     if minutes is not None:
-        probe = run.probe_summary or _probe(run, data_dir, device)
-        recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
+        if run.probe_summary is None:
+            probe = {"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS}
+            probe_recipe = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
+            recipe.override(probe).save(probe_recipe)
+            _call_train(probe_recipe, run.probe_folder, data_dir, device)
+        recipe = recipe.override({"max_steps": _steps_within(run, run.probe_summary, minutes)})
     recipe.save(run.recipe_folder)
 
 
 def _has_begun(folder: Path) -> bool:
     return any(folder.glob("checkpoints/last-*"))
-
-
-def _probe(run: Run, data_dir: Path | None, device: str | None) -> dict[str, Any]:
-    """Train for a few steps, to see what one costs."""
-    recipe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
-    recipe_folder = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
-    recipe.save(recipe_folder)
-    _call_train(recipe_folder, run.probe_folder, data_dir, device)
-    return run.probe_summary
 
 
 def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
@@ -210,7 +195,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str |
 
 
 def _read_summary(folder: Path) -> dict[str, Any] | None:
-    file = folder / SUMMARY_FILE
+    file = folder / "training_summary.json"
     return read_json_object(file) if file.is_file() else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,7 @@ class LengthBatches:
         self._keys = (np.where(source_lengths % 2, -target_lengths, target_lengths), source_lengths)
         order = np.lexsort(self._keys)
         self._starts = _cut(source_lengths[order], target_lengths[order], max_rows, max_tokens, max_padding)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return -(-len(self._starts) // self.accumulation)
+        self.steps_per_epoch = -(-len(self._starts) // accumulation)
 
     def in_order(self) -> list[np.ndarray]:
         """The row numbers of each batch, the shortest first, for validation."""
@@ -215,10 +212,7 @@ class ShuffledDocuments:
         starts = np.flatnonzero(np.diff(documents, prepend=documents[:1] - 1))
         self._documents = list(zip(starts.tolist(), [*starts[1:].tolist(), len(documents)], strict=True))
         self._rows = len(documents)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return -(-self._rows // (self.batch_size * self.accumulation))
+        self.steps_per_epoch = -(-self._rows // (batch_size * accumulation))
 
     def epoch(self, epoch: int) -> list[list[np.ndarray]]:
         """The row numbers of each batch of each optimizer step of an epoch, from 0."""
@@ -236,17 +230,10 @@ def interleave(documents: list[tuple[int, int]], at_once: int) -> Iterator[int]:
 
     A document is its first row and its end.
     """
-    waiting = (iter(range(*document)) for document in documents)
-    opened: list[Iterator[int] | None] = list(islice(waiting, at_once))
-    while opened:
-        for place, rows in enumerate(opened):
-            row = None if rows is None else next(rows, None)
-            while row is None and rows is not None:
-                rows = opened[place] = next(waiting, None)
-                row = next(rows, None) if rows is not None else None
-            if row is not None:
-                yield row
-        opened = [rows for rows in opened if rows is not None]
+    waiting = (range(*document) for document in documents)
+    places = [chain.from_iterable(waiting) for _ in range(at_once)]
+    for rows in zip_longest(*places):
+        yield from (row for row in rows if row is not None)
 
 
 class EpochDraw:
@@ -275,7 +262,7 @@ class EpochDraw:
         self.groups, self.pairs_per_group, self.seed = groups, pairs_per_group, seed
         corpora = np.zeros(len(groups), int) if corpora is None else corpora
         self.rows = [np.flatnonzero(corpora == corpus) for corpus in range(corpora.max() + 1)]
-        passes = np.array([self._pass_size(rows) for rows in self.rows])
+        passes = np.array([len(self._pass(rows, np.random.default_rng(0))) for rows in self.rows])
         self.sizes = passes if shares is None else share_out(passes.sum(), shares)
 
     def __call__(self, epoch: int) -> np.ndarray:
@@ -284,12 +271,6 @@ class EpochDraw:
         random = np.random.default_rng((self.seed, epoch, 3))
         drawn = [self._draw(rows, size, random) for rows, size in zip(self.rows, self.sizes, strict=True)]
         return np.sort(np.concatenate(drawn))
-
-    def _pass_size(self, rows: np.ndarray) -> int:
-        if self.pairs_per_group is None:
-            return len(rows)
-        _, counts = np.unique(self.groups[rows], return_counts=True)
-        return int(np.minimum(counts, self.pairs_per_group).sum())
 
     def _draw(self, rows: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
         """A number of rows of a corpus: whole passes, then part of one."""
@@ -326,16 +307,13 @@ class DrawnBatches(LengthBatches):
     ):
         super().__init__(source_lengths, target_lengths, **limits)
         self._draw, self._lengths, self._limits = draw, (source_lengths, target_lengths), limits
-        self._steps = self._batches(draw(0)).steps_per_epoch
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return self._steps
+        self.steps_per_epoch = self._batches(draw(0)).steps_per_epoch
 
     def epoch(self, epoch: int) -> list[list[np.ndarray]]:
         rows = self._draw(epoch)
         steps = self._batches(rows).epoch(epoch)
-        return [[rows[batch] for batch in steps[number]] for number in np.resize(np.arange(len(steps)), self._steps)]
+        numbers = np.resize(np.arange(len(steps)), self.steps_per_epoch)
+        return [[rows[batch] for batch in steps[number]] for number in numbers]
 
     def _batches(self, rows: np.ndarray) -> LengthBatches:
         return LengthBatches(*(lengths[rows] for lengths in self._lengths), **self._limits)

@@ -123,14 +123,11 @@ class Checkpoints:
             ) from error
 
 
-def load_checkpoint(
-    checkpoint: Path, load: Callable[[Path], PreTrainedModel]
-) -> tuple[PreTrainedModel, TrainingState, dict[str, Any]]:
-    """Read a checkpoint of `Checkpoints.save_last`: model, progress, and the other tensors; InputError for damage."""
+def load_checkpoint(checkpoint: Path) -> tuple[TrainingState, dict[str, Any]]:
+    """Read what `Checkpoints.save_last` wrote beside the model: progress, and tensors; InputError for damage."""
     with naming_damage(checkpoint):
         state = TrainingState(**json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8")))
-        tensors = torch.load(checkpoint / TENSOR_FILE, weights_only=True)
-    return load(checkpoint), state, tensors
+        return state, torch.load(checkpoint / TENSOR_FILE, weights_only=True)
 
 
 def load_trained(checkpoint: Path, auto_class: type, trust_remote_code: bool = False) -> PreTrainedModel:

@@ -18,7 +18,7 @@ from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
-from ..common.files import LOCK_FILE, locked, read_json_object, write_directory, write_json
+from ..common.files import LOCK_FILE, locked, write_directory, write_json
 from ..errors import InputError
 from ..models.layers.precision import runs_lstm
 from ..pretrained import load_tokenizer
@@ -122,11 +122,11 @@ def _train(
     if checkpoint is None:
         model, resumed = task.make_model(config, data), None
     else:
-        model, state, tensors = load_checkpoint(checkpoint, lambda folder: task.resume_model(folder, config, data))
-        resumed = (state, tensors)
+        resumed = load_checkpoint(checkpoint)
+        model = task.resume_model(checkpoint, config, data)
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            Checkpoints(output_dir).remove_others(state)
+            Checkpoints(output_dir).remove_others(resumed[0])
     align_memory(model)
     task.prepare_model(model, data)
     if model.can_generate():
@@ -294,34 +294,24 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
         raise InputError("--overwrite and --resume exclude each other: start anew, or go on?")
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"output folder {directory} is a file; name another")
+    there = sorted(path.name for path in directory.glob("*") if path.name != LOCK_FILE)
     if resume:
-        checkpoint = Checkpoints(directory).newest()
-        if checkpoint is None:
-            _check_unfinished(directory)
-            return None
-        _check_same_recipe(load_recipe(directory / "recipe"), recipe, directory)
-        return checkpoint
-    if not overwrite and _list(directory):
+        if checkpoint := Checkpoints(directory).newest():
+            _check_same_recipe(load_recipe(directory / "recipe"), recipe, directory)
+            return checkpoint
+        # Only the files of a run without a checkpoint are overwritten.
+        others = [name for name in there if name.removeprefix(".").removesuffix(".part") not in RUN_FILES]
+        others += [name for name in there if name == "training_summary.json"]
+        if others:
+            raise InputError(
+                f"--resume: {directory} holds no checkpoint, but {others[0]}; name another folder, or start anew with "
+                "--overwrite"
+            )
+    elif there and not overwrite:
         raise FileExistsError(
             f"output folder {directory} is not empty; name another, go on with --resume or start anew with --overwrite"
         )
     return None
-
-
-def _list(directory: Path) -> list[str]:
-    """The contents of an output folder, if it exists."""
-    return sorted(path.name for path in directory.glob("*") if path.name != LOCK_FILE)
-
-
-def _check_unfinished(directory: Path) -> None:
-    """Refuse to overwrite anything except the files of a run without a checkpoint."""
-    others = [name for name in _list(directory) if name.removeprefix(".").removesuffix(".part") not in RUN_FILES]
-    if (directory / "training_summary.json").is_file() or others:
-        there = (others or ["training_summary.json"])[0]
-        raise InputError(
-            f"--resume: {directory} holds no checkpoint, but {there}; name another folder, or start anew with "
-            "--overwrite"
-        )
 
 
 def clear_output(directory: Path) -> None:
@@ -343,11 +333,3 @@ def _check_same_recipe(began: Recipe, recipe: Recipe, directory: Path) -> None:
                 f"--resume: the run in {directory} began with `{name}: {before.get(name)}`, not {now.get(name)}; "
                 "give the same value, or start anew with --overwrite"
             )
-
-
-def train_once(recipe: Recipe, folder: Path, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Train or resume as `train` does, and return its summary; a finished run in this folder is only read."""
-    summary = folder / "training_summary.json"
-    if summary.is_file():
-        return read_json_object(summary)
-    return train(recipe, folder, resume=any(folder.glob("checkpoints/last-*")), **kwargs)

@@ -277,9 +277,7 @@ class SelfCritical:
         self.reward, self.tokenizer, self.max_new_tokens = reward, tokenizer, max_new_tokens
         self.cross_entropy_weight = cross_entropy_weight
 
-    def loss_sums(
-        self, model: nn.Module, batch: dict[str, torch.Tensor], label_smoothing: float = 0.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss_sums(self, model: nn.Module, batch: Batch, label_smoothing: float = 0.0) -> Sums:
         """The loss of a batch, and the negative log-likelihood of its targets to report, as `cross_entropy_sums`.
 
         Draws come from torch's generator, as dropout does. Outputs are written without dropout; the gradient is taken
@@ -287,27 +285,26 @@ class SelfCritical:
         """
         bare = extract_model_from_parallel(model, keep_torch_compile=False)
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
-        drawn = self._write(bare, batch, do_sample=True)
+        drawn = self._write(bare, inputs, do_sample=True)
         advantages = self._rewards(batch, drawn) - self.greedy_rewards(bare, batch)
         suppressed = bare.generation_config.suppress_tokens or []
-        end = self.tokenizer.eos_token_id
-        loss = -(advantages * log_probabilities(model, inputs, drawn, end, suppressed)).sum()
+        loss = -(advantages * self._log_probabilities(model, inputs, drawn, suppressed)).sum()
         weight = self.cross_entropy_weight
         # Targets that take no part in the loss are scored for the report alone.
         with torch.set_grad_enabled(weight > 0):
             smoothed, likelihood = cross_entropy_sums(model, batch, label_smoothing)
         return weight * smoothed + (1 - weight) * loss, likelihood
 
-    def greedy_rewards(self, model: PreTrainedModel, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def greedy_rewards(self, model: PreTrainedModel, batch: Batch) -> torch.Tensor:
         """The reward of the greedy output of each row, `(rows,)`."""
-        return self._rewards(batch, self._write(model, batch, do_sample=False))
-
-    def _write(self, model: PreTrainedModel, batch: dict[str, torch.Tensor], do_sample: bool) -> torch.Tensor:
         inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+        return self._rewards(batch, self._write(model, inputs, do_sample=False))
+
+    def _write(self, model: PreTrainedModel, inputs: Batch, do_sample: bool) -> torch.Tensor:
         with _as_policy(model, self.max_new_tokens):
             return cast(Any, model).generate(**inputs, do_sample=do_sample)
 
-    def _rewards(self, batch: dict[str, torch.Tensor], outputs: torch.Tensor) -> torch.Tensor:
+    def _rewards(self, batch: Batch, outputs: torch.Tensor) -> torch.Tensor:
         targets = batch["labels"].masked_fill(batch["labels"] == -100, self.tokenizer.pad_token_id)
         texts = (
             self.tokenizer.batch_decode(ids, skip_special_tokens=True)
@@ -315,36 +312,22 @@ class SelfCritical:
         )
         return torch.tensor(self.reward(*texts), device=outputs.device, dtype=torch.float32)
 
-
-def log_probabilities(
-    model: nn.Module,
-    inputs: dict[str, torch.Tensor],
-    outputs: torch.Tensor,
-    eos_token_id: int,
-    suppressed: Sequence[int] = (),
-) -> torch.Tensor:
-    """The log-probability of each output given its source, in nats, summed over its tokens: `(rows,)`.
-
-    Args:
-        model: Returns `logits`.
-        outputs: As `generate()` returns them, `(rows, 1 + length)`: a start token, and padding behind the end.
-        eos_token_id: The end token, which counts; later tokens do not.
-        suppressed: Tokens that are never generated; the others share their probability.
-    """
-    words = outputs[:, 1:]
-    is_end = words == eos_token_id
-    is_behind = is_end.cumsum(1) > is_end.long()
-    # Not by `labels`, for which the model would compute a loss, and might leave out the logits.
-    scored = model(
-        **inputs, decoder_input_ids=outputs[:, :-1], decoder_attention_mask=(~is_behind).long(), use_cache=False
-    )
-    logits = at_least_single(scored.logits)
-    if suppressed:
-        logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
-    labels = words.masked_fill(is_behind, -100)
-    # As rows of a matrix, for which this takes about half the time that it takes for words in a middle dimension.
-    losses = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return -losses.view_as(labels).sum(1)
+    def _log_probabilities(
+        self, model: nn.Module, inputs: Batch, outputs: torch.Tensor, suppressed: list[int]
+    ) -> torch.Tensor:
+        """The log-probability of each of the outputs `(rows, 1 + length)` of `generate()`, its end token included."""
+        words = outputs[:, 1:]
+        is_end = words == self.tokenizer.eos_token_id
+        is_behind = is_end.cumsum(1) > is_end.long()
+        # Not by `labels`, for which the model would compute a loss, and might leave out the logits.
+        written = {"decoder_input_ids": outputs[:, :-1], "decoder_attention_mask": (~is_behind).long()}
+        logits = at_least_single(model(**inputs, **written, use_cache=False).logits)
+        if suppressed:  # the others share their probability
+            logits = logits.index_fill(-1, torch.tensor(suppressed, device=logits.device), -torch.inf)
+        labels = words.masked_fill(is_behind, -100)
+        # As rows of a matrix, for which this takes about half the time that it takes for words in a middle dimension.
+        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        return -losses.view_as(labels).sum(1)
 
 
 @contextmanager

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Splits = dict[str, Dataset]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MixedCorpus(Options):
@@ -65,7 +63,7 @@ class MixedCorpus(Options):
             return "not recorded"
         return describe_corpus(find_builder(self.dataset))["Licence"].replace("\n", " ").rstrip(".")
 
-    def load(self, folder: str | os.PathLike | None) -> Splits:
+    def load(self, folder: str | os.PathLike | None) -> dict[str, Dataset]:
         """Read its splits.
 
         Raises:

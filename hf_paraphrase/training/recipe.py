@@ -73,28 +73,22 @@ class Recipe:
         Raises:
             InputError: The checkpoint does not exist, or is of another architecture.
         """
+        own, name = self.model_config, self.training.pretrained
         if tokenizer is None:
-            return _make_config(self.model_config)
-        if self.training.pretrained is not None:
-            return self._make_pretrained_config(self.training.pretrained, tokenizer)
+            return _make_config(own)
+        if name is not None:
+            found = _read_pretrained_config(name)
+            if found["model_type"] != own["model_type"]:
+                wrong = f"its `model_type` is {found['model_type']}, not {own['model_type']}"
+                raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
+            fields = found | {field: value for field, value in own.items() if field != "vocab_size"}
+            return _make_config(fields, None if self.training.tokenizer is None else len(tokenizer))
         tokens = {name: getattr(tokenizer, name) for name in SPECIAL_TOKENS}
-        fields = {name: token for name, token in tokens.items() if token is not None} | self.model_config
-        config = _for_vocabulary(fields, len(tokenizer))
+        fields = {name: token for name, token in tokens.items() if token is not None} | own
+        config = _make_config(fields, len(tokenizer))
         if config.is_encoder_decoder and "decoder_start_token_id" not in fields:
             config.decoder_start_token_id = fields.get("bos_token_id", config.pad_token_id)
         return config
-
-    def _make_pretrained_config(self, name: str, tokenizer: PreTrainedTokenizerBase) -> PreTrainedConfig:
-        """The checkpoint's configuration under the recipe's; with its own tokenizer it keeps its vocabulary's size."""
-        own = {field: value for field, value in self.model_config.items() if field != "vocab_size"}
-        found = _read_pretrained_config(name)
-        if found["model_type"] != own["model_type"]:
-            wrong = f"its `model_type` is {found['model_type']}, not {own['model_type']}"
-            raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {wrong}")
-        fields = found | own
-        if self.training.tokenizer is None:
-            return _make_config(fields)
-        return _for_vocabulary(fields, len(tokenizer))
 
     def make_generation_config(self, base: GenerationConfig | None = None) -> GenerationConfig:
         """The generation configuration of trained models: the recipe's fields over those of `base`."""
@@ -295,13 +289,12 @@ def _generation_fields() -> set[str]:
     return {name for name in vars(GenerationConfig()) if not name.startswith("_")}
 
 
-def _make_config(fields: Mapping[str, Any]) -> PreTrainedConfig:
+def _make_config(fields: dict[str, Any], vocab_size: int | None = None) -> PreTrainedConfig:
     # The configuration of a pair of models may take those of both apart, which belong to the recipe.
-    return AutoConfig.for_model(**deepcopy(dict(fields)))
-
-
-def _for_vocabulary(fields: dict[str, Any], vocab_size: int) -> PreTrainedConfig:
-    config = _make_config(fields | {"vocab_size": vocab_size})
+    fields = deepcopy(fields)
+    if vocab_size is None:
+        return AutoConfig.for_model(**fields)
+    config = AutoConfig.for_model(**fields | {"vocab_size": vocab_size})
     # Of a pair of models, each has a vocabulary of its own.
     for name in config.sub_configs:
         getattr(config, name).vocab_size = vocab_size

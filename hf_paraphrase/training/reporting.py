@@ -120,7 +120,7 @@ def plot_learning_curves(
     figure = new_figure()
     axes = figure.subplots()
     lines = []
-    evaluations_by_run = {name: evaluations_of(name, run) for name, run in runs.items()}
+    evaluations_by_run = {name: _find_evaluations(name, run) for name, run in runs.items()}
     has_epochs = (len({one["epoch"] for one in found}) == len(found) for found in evaluations_by_run.values())
     axis = "epoch" if all(has_epochs) else "step"
     for number, (name, evaluations) in enumerate(evaluations_by_run.items()):
@@ -141,17 +141,15 @@ def plot_learning_curves(
     save_figure(figure, path)
 
 
-def evaluations_of(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:
+def _find_evaluations(name: str, run: str | os.PathLike | dict[str, Any]) -> list[dict[str, Any]]:
     """Every validation of a run, given its output folder or its training summary."""
-    evaluations = run["evaluations"] if isinstance(run, dict) else _read_evaluations(Path(run))
+    if isinstance(run, dict):
+        evaluations = run["evaluations"]
+    else:
+        file = Path(run) / LOG_FILE
+        if not file.is_file():
+            raise FileNotFoundError(f"{file} is missing; is {run} the output folder of a training run?")
+        evaluations = [entry for entry in read_lines(file) if "eval_loss" in entry]
     if not evaluations:
         raise InputError(f"run {name} has no validation to draw")
     return evaluations
-
-
-def _read_evaluations(directory: Path) -> list[dict[str, Any]]:
-    file = directory / "log_history.jsonl"
-    if not file.is_file():
-        raise FileNotFoundError(f"{file} is missing; is {directory} the output folder of a training run?")
-    entries = read_lines(file)
-    return [entry for entry in entries if "eval_loss" in entry]

@@ -166,6 +166,8 @@ class TrainingRun:
                 f"{corpus['train_pairs']:,} pairs; {corpus['validation_pairs']:,} to validate with; licence: "
                 f"{corpus['licence']}"
             )
+        by_epoch = self.training.eval_strategy == "epoch"
+        evaluation_interval = self.train_rows.steps_per_epoch if by_epoch else self.training.eval_steps
         self.wrapped.train()
         try:
             while True:
@@ -173,7 +175,8 @@ class TrainingRun:
                 if self._interrupted:
                     self._save()
                     raise self._interruption()
-                if (done or self._is_due(self._evaluation_interval)) and not self._is_evaluated:
+                is_evaluated = any(entry["step"] == self.state.step for entry in self.state.evaluations)
+                if (done or self._is_due(evaluation_interval)) and not is_evaluated:
                     self._evaluate()
                     continue
                 if self._is_due(self.training.save_steps):
@@ -192,14 +195,6 @@ class TrainingRun:
     def epoch(self) -> float:
         """Passes over the training pairs so far; over a stream, whole ones."""
         return self.train_rows.epochs(self.state.step)
-
-    @property
-    def _evaluation_interval(self) -> int:
-        return self.train_rows.steps_per_epoch if self.training.eval_strategy == "epoch" else self.training.eval_steps
-
-    @property
-    def _is_evaluated(self) -> bool:
-        return any(entry["step"] == self.state.step for entry in self.state.evaluations)
 
     @property
     def _is_out_of_patience(self) -> bool:

@@ -31,14 +31,11 @@ class StoredRows:
 
     def __init__(self, task: Task, encoded: Dataset):
         self._rows, self._counts, self._batches = encoded, task.counts(encoded), task.make_batches(encoded)
+        self.steps_per_epoch = self._batches.steps_per_epoch
         self._portion: Portion | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return self._batches.steps_per_epoch
 
     def epochs(self, step: int) -> float:
         """Passes over the rows after a number of steps."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.analysis.levels import explain_levels, format_levels
+from hf_paraphrase.analysis.edits import explain_levels, format_levels
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
 from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration

@@ -11,8 +11,14 @@ from datasets import Dataset
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation import comparison
-from hf_paraphrase.evaluation.comparison import COPIED, System, compare_paraphrasers, parse_system
-from hf_paraphrase.evaluation.comparison_table import format_comparison_as_csv, format_comparison_as_markdown
+from hf_paraphrase.evaluation.comparison import (
+    COPIED,
+    System,
+    compare_paraphrasers,
+    format_comparison_as_csv,
+    format_comparison_as_markdown,
+    parse_system,
+)
 from hf_paraphrase.generation.engine import generate_candidates
 from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n

@@ -6,8 +6,13 @@ import pytest
 from datasets import Dataset
 
 from hf_paraphrase.errors import InputError
+from hf_paraphrase.evaluation.language_models import (
+    CHANCE,
+    _find_frequent,
+    evaluate_rewriting,
+    read_rewriting_statistics,
+)
 from hf_paraphrase.evaluation.results import Results
-from hf_paraphrase.evaluation.rewriting import CHANCE, _find_frequent, evaluate_rewriting, read_rewriting_statistics
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.models.search.embedding_paraphraser import ParaphraseCandidate
 from tests.evaluation.test_language_models import make_model

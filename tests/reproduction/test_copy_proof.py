@@ -9,7 +9,7 @@ import pytest
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
-from hf_paraphrase.reproduction.copy_proof import JUDGED, at_equal_novelty, judge_outputs, load_judges, read_judged
+from hf_paraphrase.reproduction.tables import JUDGED, at_equal_novelty, judge_outputs, load_judges, read_judged
 
 SOURCES = ["how do i learn to cook a fish ?", "what is the best way to run ?"]
 OUTPUTS = ["how can one learn cooking of a fish ?", "what is the way to run fast now ?"]

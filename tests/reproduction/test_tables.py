@@ -16,9 +16,9 @@ from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained, list_tables, load_table
 from hf_paraphrase.reproduction import trainings
-from hf_paraphrase.reproduction.copy_proof import COPY_PROOF
 from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
 from hf_paraphrase.reproduction.tables import (
+    COPY_PROOF,
     READERS,
     ScoredMeasurement,
     Verdict,
@@ -180,7 +180,7 @@ def test_a_table_is_made_and_not_made_twice(tmp_path: Path, monkeypatch: pytest.
     write_reproduction(table, measured, "the command", tmp_path / "card")
     assert outputs.read_bytes() == packed
     found = recompute(table, "small", [1], outputs, Scoring(n_samples=20, n_trials=20, seed=12345))
-    assert [list(one.scores.values()) for one in found] == [[row.scores for row in one.rows] for one in measured]
+    assert [list(one[0].values()) for one in found] == [[row.scores for row in one.rows] for one in measured]
     assert [one[1:] for one in found] == [(one.verdicts, one.copy_proof) for one in measured]
 
     def refuse(*args, **kwargs):

@@ -28,7 +28,7 @@ from hf_paraphrase.tokenization import train_document_tokenizer
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.tasks.autoencode import AutoencodeTask
+from hf_paraphrase.training.tasks.rewrite import AutoencodeTask
 
 WORDS = ["room", "staff", "beach", "food", "city", "pool", "night", "price"]
 

@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,6 @@ from hf_paraphrase.training.checkpoints import (
 )
 
 from .tiny_runs import WORDS, assert_equal, make_recipe
-
-load_seq2seq = partial(load_trained, auto_class=AutoModelForSeq2SeqLM)
 
 
 class Killed(BaseException):
@@ -70,7 +67,8 @@ def test_last_and_best_replace_those_before(tmp_path, model, tokenizer):
 def test_checkpoint_is_read_back(tmp_path, model, tokenizer):
     checkpoints = Checkpoints(tmp_path)
     save(checkpoints, model, tokenizer, 5, 5)
-    loaded, state, tensors = load_checkpoint(checkpoints.newest(), load_seq2seq)
+    loaded = load_trained(checkpoints.newest(), AutoModelForSeq2SeqLM)
+    state, tensors = load_checkpoint(checkpoints.newest())
     assert_equal(loaded.state_dict(), model.state_dict())
     assert asdict(state) == asdict(state_at(5, 5))
     assert tensors == {"optimizer": torch.tensor([5])}
@@ -118,7 +116,8 @@ def test_kill_at_any_instant_leaves_a_whole_checkpoint(tmp_path, monkeypatch, mo
     killed, number, resumed_from = True, 0, set()
     while killed:
         checkpoints, killed = run(number)
-        _, state, tensors = load_checkpoint(checkpoints.newest(), load_seq2seq)
+        state, tensors = load_checkpoint(checkpoints.newest())
+        load_trained(checkpoints.newest(), AutoModelForSeq2SeqLM)
         resumed_from.add(state.step)
         assert tensors == {"optimizer": torch.tensor([state.step])}
         assert AutoModelForSeq2SeqLM.from_pretrained(checkpoints.best(state)).num_parameters() > 0
@@ -166,7 +165,8 @@ def test_damaged_checkpoint_is_named(tmp_path, model, tokenizer, name):
     file = checkpoints.newest() / name
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(InputError, match="last-00000005 is damaged"):
-        load_checkpoint(checkpoints.newest(), load_seq2seq)
+        load_checkpoint(checkpoints.newest())
+        load_trained(checkpoints.newest(), AutoModelForSeq2SeqLM)
 
 
 def test_random_generators_are_put_back(tmp_path):

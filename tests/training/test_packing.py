@@ -11,9 +11,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.arguments import AnswerConfig
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.packing import check_packing, pack_rows
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.tasks import AnswerTask
+from hf_paraphrase.training.tasks.answer import AnswerTask, check_packing, pack_rows
 from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
 from tests.models.tiny import save
 from tests.training.tiny_runs import assert_equal, last_weights, make_pairs

@@ -27,8 +27,9 @@ from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import load_recipe
 from hf_paraphrase.training.tasks.edit import EditConfig
-from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask, encode_pairs
+from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask
 from tests.models.tiny import WORDS, save, tiny_bart, tiny_t5, word_tokenizer
+from tests.training.tasks.test_paraphrase import encode_pairs
 
 SOURCES = ["how do i learn faster ?", "the cat sat on the mat", "can you make bread", "a dog"]
 PAIRS = DatasetDict(

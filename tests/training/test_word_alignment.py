@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from hf_paraphrase.training.word_alignment import align_words, choose_words
+from hf_paraphrase.training.tasks.decompose import align_words, choose_words
 
 
 def lists(columns):

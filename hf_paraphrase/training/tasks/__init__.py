@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from .answer import AnswerTask
-from .autoencode import AutoencodeTask
 from .base import Task, TaskData
 from .decompose import AdaptTask, DecomposeTask
-from .denoise import DenoiseTask
 from .edit import EditTask
 from .language_model import LanguageModelTask
 from .match import MatchTask
 from .paraphrase import ParaphraseTask
+from .rewrite import AutoencodeTask, DenoiseTask
 
 __all__ = ["TASKS", "Task", "TaskData"]
 

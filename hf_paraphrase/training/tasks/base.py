@@ -133,9 +133,8 @@ class Task(ABC):
 
     def load_corpus(self, data_dir: str | Path | None, options: dict[str, Any]) -> DatasetDict:
         """Load all splits of the recipe's corpus, by arguments of its builder."""
-        training = self.training
-        folder = data_dir or training.data_dir
-        return load_dataset(cast(str, training.dataset), name=training.dataset_name, data_dir=folder, **options)
+        path, name, folder = self.training.dataset, self.training.dataset_name, data_dir or self.training.data_dir
+        return load_dataset(cast(str, path), name=name, data_dir=folder, **options)
 
     def _select(self, dataset: DatasetDict, split: str, limit: int | None) -> Dataset:
         name = self.training.dataset
@@ -143,13 +142,24 @@ class Task(ABC):
             streamed = any(isinstance(rows, IterableDataset) for rows in dataset.values())
             advice = "; what is streamed is not split: give it files, or leave `streaming` out" if streamed else ""
             raise InputError(f"dataset {name} has no split {split}, only: {', '.join(dataset)}{advice}")
-        if isinstance(dataset[split], IterableDataset):
+        rows = dataset[split]
+        is_stream = isinstance(rows, IterableDataset)
+        if is_stream:
             self._check_streamable()
-            return self._select_streamed(dataset[split], split, limit)
-        columns = (*self.columns_of(dataset[split]), *self.training.drawn_by)
-        self._check_columns(dataset[split].column_names, columns, split)
-        rows = dataset[split].select_columns(list(columns))
-        if not self.training.mixture:
+        there = rows.column_names or list(next(iter(rows), {}))
+        columns = [*self.columns_of(rows), *self.training.drawn_by]
+        for column in columns:
+            if column not in there:
+                raise InputError(
+                    f"split {split} of dataset {name} lacks the column {column}; it has: {', '.join(there)}"
+                )
+        rows = rows.select_columns(columns)
+        if is_stream:
+            rows = rows if limit is None else rows.take(limit)
+            if split == "train":
+                return rows
+            rows = Dataset.from_list(list(rows))
+        elif not self.training.mixture:
             rows = self._filter(rows)
         if not len(rows):
             raise InputError(f"split {split} of dataset {name} is empty")
@@ -162,26 +172,6 @@ class Task(ABC):
         if training.filter_encoder is None or least is None:
             return rows
         return filter_by_cosine(rows, training.filter_encoder, least, trust_remote_code=self.trust_remote_code)
-
-    def _select_streamed(self, rows: IterableDataset, split: str, limit: int | None) -> Dataset | IterableDataset:
-        columns = (*self.columns, *self.training.drawn_by)
-        self._check_columns(rows.column_names or list(next(iter(rows), {})), columns, split)
-        rows = rows.select_columns(list(columns))
-        rows = rows if limit is None else rows.take(limit)
-        if split == "train":
-            return rows
-        rows = Dataset.from_list(list(rows))
-        if not len(rows):
-            raise InputError(f"split {split} of dataset {self.training.dataset} is empty")
-        return rows
-
-    def _check_columns(self, there: Sequence[str], columns: Iterable[str], split: str) -> None:
-        for column in columns:
-            if column not in there:
-                raise InputError(
-                    f"split {split} of dataset {self.training.dataset} lacks the column {column}; it has: "
-                    f"{', '.join(there)}"
-                )
 
     def _check_streamable(self) -> None:
         """Refuse what cannot be trained on a stream: nobody knows its length before its end."""
@@ -233,23 +223,15 @@ class Task(ABC):
         Raises:
             InputError: Models of this type do not support this task, or `pretrained` is of another type.
         """
-        if self.training.pretrained is not None:
-            return self._load_pretrained(self.training.pretrained, config)
+        name = self.training.pretrained
+        if name is None:
+            try:
+                return make_model(self.auto_class, config, self.trust_remote_code)
+            except ValueError as error:
+                raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
+        options = {"config": config, "ignore_mismatched_sizes": self.training.ignore_mismatched_sizes}
         try:
-            return make_model(self.auto_class, config, self.trust_remote_code)
-        except ValueError as error:
-            raise InputError(f"`model_type: {config.model_type}` does not learn this task: {error}") from error
-
-    def _load_pretrained(self, name: str, config: PreTrainedConfig) -> PreTrainedModel:
-        try:
-            return load_model(
-                self.auto_class,
-                name,
-                self.trust_remote_code,
-                new_head=True,
-                config=config,
-                ignore_mismatched_sizes=self.training.ignore_mismatched_sizes,
-            )
+            return load_model(self.auto_class, name, self.trust_remote_code, new_head=True, **options)
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`pretrained`: {name} cannot be loaded as this recipe's model: {error}") from error
 
@@ -343,20 +325,14 @@ class Seq2SeqTask(Task):
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         model, training = super().make_model(config, data), self.training
-        if training.sampled_softmax is not None and training.pretrained is None:
-            self._start_at_frequencies(model, data)
-        return model
-
-    def _start_at_frequencies(self, model: PreTrainedModel, data: TaskData) -> None:
-        """Let the output layer's bias be how often each word is written, as its logarithm.
-
-        A full softmax learns that first, and drawn words teach it slowly: AdamW divides the rare large gradients of a
-        word that is drawn with probability π by their root mean square, and so makes √π of the step.
-        """
-        bias = model.lm_head.bias if isinstance(model, LanguageModelHeadMixin) else None
-        if bias is not None:
+        is_sampled = training.sampled_softmax is not None and training.pretrained is None
+        if is_sampled and isinstance(model, LanguageModelHeadMixin) and model.lm_head.bias is not None:
+            # A full softmax learns first how often each word is written, and drawn words teach that slowly: AdamW
+            # divides the rare large gradients of a word that is drawn with probability π by their root mean square,
+            # and so makes √π of the step.
             counts = self._label_counts(model, data) + 1.0
-            bias.data.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+            model.lm_head.bias.data.copy_(torch.from_numpy(np.log(counts / counts.sum())))
+        return model
 
     def _label_counts(self, model: PreTrainedModel, data: TaskData) -> np.ndarray:
         return value_counts(data.splits["train"], self.label_column, model.config.vocab_size)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from ...errors import InputError
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single
-from ...models.text.encoded_inputs import OpenTokenizer
 from ..arguments import ParaphraseConfig
 from ..batching import CopyCollator, PairCollator
-from ..word_alignment import align_words
 from .base import NoRowsLeft, TaskData
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseTask
 
 LEVEL_LABELS = ("source_level_labels", "target_level_labels")
+# Precedes every sentence, for unaligned words.
+NULL = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,6 @@ class DecomposeTask(ParaphraseTask):
         data = super().encode(rows, tokenizer)
         data.splits["train"] = self._add_labels(data.splits["train"], tokenizer)
         return data
-
-    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
-        training = self.training
-        lengths = training.max_source_length, training.max_target_length
-        reader = OpenTokenizer(tokenizer, len(tokenizer)) if training.copy_unknown_words else tokenizer
-        return encode_pairs(rows, reader, *lengths, levels=self.control_levels(tokenizer))
 
     def _add_labels(self, encoded: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         labels = label_levels(
@@ -153,38 +147,30 @@ def label_levels(
     Returns:
         A level, or -100, for every token of each source and of each target.
     """
-    sides = (sources, targets)
-    words = [[[id for id in row if id not in special_ids] for row in side] for side in sides]
-    of_sources, of_targets = align_words(words[0], words[1])
+    rows, count = [*sources, *targets], len(sources)
+    words = [[id for id in row if id not in special_ids] for row in rows]
+    strengths_of_rows = chain.from_iterable(align_words(words[:count], words[count:]))
 
     def find_linked(row: Sequence[int], other: Sequence[int], strengths: np.ndarray) -> list[bool]:
         """Which tokens of a row are confidently aligned words, or occur in the other row too."""
         is_sure, copied = iter((strengths >= min_strength).tolist()), set(other)
         return [id not in special_ids and (next(is_sure) or id in copied) for id in row]
 
-    linked = [
-        list(map(find_linked, sources, targets, of_sources)),
-        list(map(find_linked, targets, sources, of_targets)),
-    ]
-    sentences = Counter(word for side in words for row in side for word in set(row))
-    places = Counter(word for side in words for row in side for word in row)
-    found = Counter(
-        id for side, marks in zip(sides, linked, strict=True) for row in map(compress, side, marks) for id in row
-    )
-    limit = max_frequency * (len(sources) + len(targets))
+    linked = list(map(find_linked, rows, [*targets, *sources], strengths_of_rows))
+    sentences = Counter(word for row in words for word in set(row))
+    places = Counter(word for row in words for word in row)
+    found = Counter(id for row in map(compress, rows, linked) for id in row)
+    limit = max_frequency * len(rows)
     own = {id for id in found if id >= vocab_size or (sentences[id] <= limit and 2 * found[id] >= places[id])}
-    labelled = (
-        [
-            [
-                special if id in special_ids else PHRASE if is_linked and id in own else SENTENCE
-                for id, is_linked in zip(row, marks, strict=True)
-            ]
-            for row, marks in zip(side, of_side, strict=True)
-        ]
-        for side, of_side, special in zip(sides, linked, (-100, SENTENCE), strict=True)
-    )
-    first, second = labelled
-    return first, second
+    labels = [
+        [PHRASE if is_linked and id in own else SENTENCE for id, is_linked in zip(row, marks, strict=True)]
+        for row, marks in zip(rows, linked, strict=True)
+    ]
+    of_sources = [
+        [-100 if id in special_ids else level for id, level in zip(row, levels, strict=True)]
+        for row, levels in zip(rows[:count], labels[:count], strict=True)
+    ]
+    return of_sources, labels[count:]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,3 +238,91 @@ class AdaptTask(DecomposeTask):
             "labels": batch["labels"].masked_fill(of_targets == SENTENCE, -100),
         }
         return super().loss_sums(model, batch, data)
+
+
+def align_words(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], iterations: int = 5
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Align the words of each source and target one to one.
+
+    `t(f | e)` is learnt by `iterations` of expectation and maximisation, once for targets given sources and once for
+    sources given targets; each word then chooses the likeliest of the other side or no word, the first of those that
+    are equally likely, and the choices that are mutual stay.
+
+    Args:
+        sources: Word ids, at least 0; a list for each pair.
+        targets: Those of the other sides.
+        iterations: Of each direction; at least 1.
+
+    Returns:
+        For each source and for each target, `(words,)`: how sure the link of each word is, the product of both
+        directions' probabilities of it; 0 for a word without a link.
+
+    Source: Brown et al. 1993, The Mathematics of Statistical Machine Translation, section 4.1 (model 1); Och and Ney
+    2003, A Systematic Comparison of Various Statistical Alignment Models, section 2.4 (the intersection).
+    """
+    of_sources, of_targets = [], []
+    forward, backward = choose_words(sources, targets, iterations), choose_words(targets, sources, iterations)
+    for ahead, sure, back, sure_back in zip(*forward, *backward, strict=True):
+        # `ahead` has a place in the source for each word of the target.
+        is_mutual = (ahead >= 0) & (np.append(back, NULL)[ahead] == np.arange(len(ahead)))
+        linked = ahead[is_mutual]
+        of_sources.append(np.zeros(len(back)))
+        of_targets.append(np.zeros(len(ahead)))
+        of_sources[-1][linked] = of_targets[-1][is_mutual] = sure[is_mutual] * sure_back[linked]
+    return of_sources, of_targets
+
+
+def choose_words(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], iterations: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """For each word of each target, the place of the source's word that it answers to, or -1, and `t(f | e)` of it."""
+    pairs = WordPairs(sources, targets)
+    table = pairs.learn(iterations)
+    likelihoods = table[pairs.entries]
+    best = np.maximum.reduceat(likelihoods, pairs.starts)
+    # The first of the likeliest words, and no word only where that is likelier than all of them.
+    none = np.iinfo(np.int64).max
+    is_best = (likelihoods == best[pairs.groups]) & (pairs.places != NULL)
+    chosen = np.minimum.reduceat(np.where(is_best, pairs.places, none), pairs.starts)
+    chosen[chosen == none] = NULL
+    ends = np.cumsum([len(target) for target in targets])[:-1]
+    return np.split(chosen, ends), np.split(np.where(chosen == NULL, 0.0, best), ends)
+
+
+class WordPairs:
+    """All pairs of a target word with a source word or none, as a flat list, for IBM model 1.
+
+    nltk's model, which tests compare this one with, loops in Python: one direction of 20,000 pairs of Quora took it
+    14.6 s where this takes 0.93 s.
+
+    Attributes:
+        groups: Which word of all targets it is, ascending; group i begins at `starts[i]`.
+        places: The place of the source's word in its sentence; -1 for none.
+        entries: The row of the table of `t` that it reads.
+    """
+
+    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]):
+        widths = np.array([len(source) + 1 for source in sources])
+        heights = np.array([len(target) for target in targets])
+        group_widths = np.repeat(widths, heights)
+        self.starts = np.cumsum(group_widths) - group_widths
+        self.groups = np.repeat(np.arange(len(group_widths)), group_widths)
+        self.places = np.arange(group_widths.sum()) - self.starts[self.groups] - 1
+        # Words are counted from 1 here, since 0 is not a word.
+        words = np.concatenate([np.concatenate(([0], np.asarray(source, dtype=np.int64) + 1)) for source in sources])
+        offsets = np.repeat(np.cumsum(widths) - widths, heights)
+        given = words[offsets[self.groups] + self.places + 1]
+        written = np.concatenate([np.asarray(target, dtype=np.int64) for target in targets])[self.groups]
+        keys, self.entries = np.unique(given * (written.max() + 1) + written, return_inverse=True)
+        self.given = keys // (written.max() + 1)
+
+    def learn(self, iterations: int) -> np.ndarray:
+        """Learn `t(f | e)` from a uniform start: for each entry of the table, a probability."""
+        table = np.ones(len(self.given))
+        for _ in range(iterations):
+            likelihoods = table[self.entries]
+            shares = likelihoods / np.add.reduceat(likelihoods, self.starts)[self.groups]
+            counts = np.bincount(self.entries, shares, minlength=len(table))
+            table = counts / np.bincount(self.given, counts)[self.given]
+        return table

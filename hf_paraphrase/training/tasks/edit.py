@@ -14,13 +14,12 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from ...common.fields import option
 from ...errors import InputError
 from ...models.layers.portable import can
-from ...models.text.encoded_inputs import OpenTokenizer
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
 from ..batching import Batch, CopyCollator, PairCollator
 from ..losses import Validation
 from .base import TaskData
-from .paraphrase import ParaphraseTask, encode_pairs
+from .paraphrase import ParaphraseTask
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +88,7 @@ class EditTask(ParaphraseTask):
 
     config_class = EditConfig
     can_stream = False  # neighbours are those of the whole split
+    nested = {"retrieved_source_ids": ("retrieved_sources", 0), "retrieved_target_ids": ("retrieved_targets", 1)}
     training: EditConfig
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
@@ -112,16 +112,8 @@ class EditTask(ParaphraseTask):
             compare=self.training.retriever_compare,
             trust_remote_code=self.trust_remote_code,
         )
-        limits = self.training.max_source_length, self.training.max_target_length
-        nested = {
-            "retrieved_source_ids": ("retrieved_sources", limits[0]),
-            "retrieved_target_ids": ("retrieved_targets", limits[1]),
-        }
-        reader = OpenTokenizer(tokenizer, len(tokenizer)) if self.training.copy_unknown_words else tokenizer
-        levels = self.control_levels(tokenizer)
         splits = {
-            split: encode_pairs(self._add_neighbors(pairs, retriever), reader, *limits, nested, levels=levels)
-            for split, pairs in rows.items()
+            split: self.encode_split(self._add_neighbors(pairs, retriever), tokenizer) for split, pairs in rows.items()
         }
         return EditData(DatasetDict(splits), tokenizer, retriever)
 
@@ -135,20 +127,16 @@ class EditTask(ParaphraseTask):
     def save_assets(self, data: EditData, output_dir: Path) -> None:
         data.retriever.save_pretrained(output_dir / "retriever")
 
-    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
-        places = np.zeros(len(encoded)) if epoch is None else self._draw(len(encoded), epoch)
+    def examples(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        # Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run.
+        places = np.zeros(len(encoded))
+        if epoch is not None:
+            # The third number sets these draws apart from those that order the batches.
+            places = np.random.default_rng((self.training.seed, epoch, 1)).random(len(encoded))
         last, share = self.training.self_pair_annealing_epochs, self.training.self_pair_share
         share *= 0.0 if epoch is None else max(0.0, 1 - epoch / last) if last else 1.0
-        examples = [
-            _with_pair(example, place, share)
-            for example, place in zip(encoded.__getitems__(list(rows)), places[list(rows)], strict=True)
-        ]
-        return self.add_control(examples, rows, len(encoded), epoch)
-
-    def _draw(self, count: int, epoch: int) -> np.ndarray:
-        """Where in its N'(x) each example's pair stands, as a part of 1; the same for all parts of a run."""
-        # The third number sets these draws apart from those that order the batches.
-        return np.random.default_rng((self.training.seed, epoch, 1)).random(count)
+        examples = zip(super().examples(encoded, rows, epoch), places[list(rows)], strict=True)
+        return [_with_pair(example, place, share) for example, place in examples]
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> PairCollator:
         # Words of x are read, and not copied.

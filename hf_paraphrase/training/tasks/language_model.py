@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -19,8 +18,6 @@ from ..arguments import TrainingConfig
 from ..batching import LengthBatches, ShuffledDocuments
 from ..losses import Validation
 from .base import Seq2SeqTask, TaskData
-
-logger = logging.getLogger(__name__)
 
 # All ids of the tokenizer's few hundred symbols fit; a book takes a quarter of the space.
 FEATURES = Features({"input_ids": List(Value("int16")), "labels": List(Value("int16")), "document": Value("int32")})

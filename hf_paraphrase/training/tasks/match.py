@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -148,22 +149,18 @@ class MatchTask(Task):
         return np.ones(len(encoded), dtype=np.int64)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The rows; of queries one right candidate, and some wrong ones where the recipe says how many."""
         features = super().features(encoded, rows, epoch)
         if _label_names(encoded) or self.training.num_negatives is None or epoch is None:
             return features
-        return [self._draw(feature, row, epoch) for feature, row in zip(features, rows, strict=True)]
-
-    def _draw(self, feature: dict[str, Any], row: int, epoch: int) -> dict[str, Any]:
-        """Choose one right candidate of a query and some wrong ones."""
-        random, labels = np.random.default_rng((self.training.seed, epoch, row)), np.array(feature["labels"])
-        right, wrong = (random.permutation(np.flatnonzero(labels == label)) for label in (1, 0))
-        chosen = [*right[:1], *wrong[: self.training.num_negatives]]
-        candidates = feature["pair_input_ids"]
-        return {
-            "input_ids": feature["input_ids"],
-            "pair_input_ids": [candidates[place] for place in chosen],
-            "labels": labels[chosen].tolist(),
-        }
+        drawn = []
+        for feature, row in zip(features, rows, strict=True):
+            random, labels = np.random.default_rng((self.training.seed, epoch, row)), np.array(feature["labels"])
+            right, wrong = (random.permutation(np.flatnonzero(labels == label)) for label in (1, 0))
+            chosen = [*right[:1], *wrong[: self.training.num_negatives]]
+            candidates = [feature["pair_input_ids"][place] for place in chosen]
+            drawn.append(feature | {"pair_input_ids": candidates, "labels": labels[chosen].tolist()})
+        return drawn
 
     def make_collator(self, tokenizer: PreTrainedTokenizerBase) -> Collator:
         return partial(collate, PairCollator(tokenizer.pad_token_id))
@@ -190,10 +187,13 @@ class MatchTask(Task):
         if loss is None:
             return None
         logits, labels = zip(*gather_object(outputs), strict=True)
-        if has_names:
-            return {"loss": loss, **score_labels(logits, labels)}
-        measured = ranking(logits, labels)
-        return {"loss": loss, **{name: measured[name] for name in ("precision_at_1", "mrr", "map")}}
+        if not has_names:
+            measured = ranking(logits, labels)
+            return {"loss": loss, **{name: measured[name] for name in ("precision_at_1", "mrr", "map")}}
+        probabilities = torch.tensor(logits).softmax(-1)
+        if probabilities.shape[1] > 2:
+            return {"loss": loss, **classification(probabilities.argmax(-1).tolist(), labels)}
+        return {"loss": loss, **classification(probabilities[:, 1].tolist(), labels, threshold=0.5)}
 
     def cost(self, scores: dict[str, float]) -> float:
         name = self.training.metric_for_best_model
@@ -266,27 +266,14 @@ def _encode_queries(
 ) -> dict[str, list]:
     candidates = columns["candidates"]
     repeated = [query for query, texts in zip(columns["query"], candidates, strict=True) for _ in texts]
-    first, second = encode_texts(tokenizer, repeated, [text for texts in candidates for text in texts], limits)
-    ends = np.cumsum([len(texts) for texts in candidates]).tolist()
-    starts = [0, *ends[:-1]]
+    sides = encode_texts(tokenizer, repeated, [text for texts in candidates for text in texts], limits)
+    queries, answers = ([list(islice(ids, len(texts))) for texts in candidates] for ids in map(iter, sides))
     if "relevance" in columns:
         labels = columns["relevance"]
     else:
         right = zip(candidates, columns["label"], strict=True)
         labels = [[int(place == label) for place in range(len(texts))] for texts, label in right]
-    return {
-        "input_ids": [first[start] for start in starts],
-        "pair_input_ids": [second[start:end] for start, end in zip(starts, ends, strict=True)],
-        "labels": labels,
-    }
-
-
-def score_labels(logits: Sequence[Sequence[float]], labels: Sequence[int]) -> dict[str, float]:
-    """Accuracy of the likeliest labels; of two labels also F1 and the largest F1 that a threshold gives."""
-    probabilities = torch.tensor(logits).softmax(-1)
-    if probabilities.shape[1] > 2:
-        return classification(probabilities.argmax(-1).tolist(), labels)
-    return classification(probabilities[:, 1].tolist(), labels, threshold=0.5)
+    return {"input_ids": [query for query, *_ in queries], "pair_input_ids": answers, "labels": labels}
 
 
 def start_from_word_vectors(model: PreTrainedModel, words: Mapping[str, int], path: str | os.PathLike) -> float:

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress, islice
-from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -21,8 +19,6 @@ from ..arguments import ParaphraseConfig
 from ..batching import Batch
 from ..losses import Reward, SelfCritical, Sums, Validation, load_reward
 from .base import Seq2SeqTask, TaskData, encode_rows
-
-logger = logging.getLogger(__name__)
 
 # Column of encoded pairs that holds the id of each pair's control token.
 CONTROL = "control"
@@ -84,6 +80,8 @@ class ParaphraseTask(Seq2SeqTask):
     config_class = ParaphraseConfig
     columns: ClassVar[tuple[str, ...]] = ("source", "target")
     can_stream = True
+    # Further columns to encode: of which column of lists of texts each is made, and whose limit it has, 0 for sources.
+    nested: ClassVar[Mapping[str, tuple[str, int]]] = {}
     training: ParaphraseConfig
 
     def __init__(self, training: ParaphraseConfig, trust_remote_code: bool = False):
@@ -120,26 +118,43 @@ class ParaphraseTask(Seq2SeqTask):
             levels.write_into(model.config)
 
     def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        """Tokenise pairs; those with an empty side are dropped.
+
+        Returns:
+            Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; with
+            control tokens `control`, the id of the row's; `group` and `corpus` as they were, where there are such.
+        """
         training, levels = self.training, self.control_levels(tokenizer)
         lengths = (training.max_source_length, training.max_target_length)
-        return encode_pairs(rows, tokenizer, *lengths, source_prefix=training.source_prefix, levels=levels)
+        # A field of those tasks whose models may copy.
+        reads_all = getattr(training, "copy_unknown_words", False)
+        return encode_rows(
+            rows,
+            _encode,
+            "pairs",
+            "one side has no words",
+            tokenizer=OpenTokenizer(tokenizer, len(tokenizer)) if reads_all else tokenizer,
+            limits=(lengths[0] - (levels is not None), lengths[1]),
+            nested={name: (column, lengths[side]) for name, (column, side) in self.nested.items()},
+            source_prefix=training.source_prefix,
+            levels=levels,
+            kept=[name for name in ("group", "corpus") if name in rows.column_names],
+        )
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The rows, each behind its control token, but for those that the epoch's draw leaves plain."""
-        return self.add_control(super().features(encoded, rows, epoch), rows, len(encoded), epoch)
-
-    def add_control(
-        self, examples: list[dict[str, Any]], rows: Sequence[int], count: int, epoch: int | None
-    ) -> list[dict[str, Any]]:
-        """Put the control token of each example before its source, but for those that an epoch leaves plain."""
-        training = self.training
+        training, examples = self.training, self.examples(encoded, rows, epoch)
         if not training.control_tokens:
             return examples
-        plain = () if epoch is None else draw_plain(count, training.plain_share, training.seed, epoch)
+        plain = () if epoch is None else draw_plain(len(encoded), training.plain_share, training.seed, epoch)
         return [
             example if row in plain else example | {"input_ids": [example[CONTROL], *example["input_ids"]]}
             for row, example in zip(rows, examples, strict=True)
         ]
+
+    def examples(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        """The same without control tokens."""
+        return super().features(encoded, rows, epoch)
 
     def lengths(self, encoded: Dataset) -> tuple[np.ndarray, np.ndarray]:
         sources, targets = super().lengths(encoded)
@@ -174,42 +189,6 @@ class ParaphraseTask(Seq2SeqTask):
 
     def cost(self, scores: dict[str, float]) -> float:
         return scores["loss"] if self.reward is None else -scores["reward"]
-
-
-def encode_pairs(
-    pairs: Dataset,
-    tokenizer: PreTrainedTokenizerBase | OpenTokenizer,
-    max_source_length: int,
-    max_target_length: int,
-    nested: Mapping[str, tuple[str, int]] = MappingProxyType({}),
-    source_prefix: str = "",
-    levels: ControlLevels | None = None,
-) -> Dataset:
-    """Tokenise pairs once, for all epochs; pairs with an empty side are dropped, with a warning that counts them.
-
-    Args:
-        pairs: Columns `source` and `target`.
-        max_source_length: Most tokens of a source, special tokens included; so too of a target.
-        nested: Further columns to make: for each the column of lists of texts that it is made of, and their most
-            tokens.
-        levels: What measures the control token of each pair, for which `max_source_length` leaves room; None for none.
-
-    Returns:
-        Columns `input_ids` and `labels`, lists of token ids, and those of `nested`, lists of such lists; with `levels`
-        `control`, the id of the control token; `group` and `corpus` as they were, where there are such columns.
-    """
-    return encode_rows(
-        pairs,
-        _encode,
-        "pairs",
-        "one side has no words",
-        tokenizer=tokenizer,
-        limits=(max_source_length - (levels is not None), max_target_length),
-        nested=dict(nested),
-        source_prefix=source_prefix,
-        levels=levels,
-        kept=[name for name in ("group", "corpus") if name in pairs.column_names],
-    )
 
 
 def _encode(

@@ -13,7 +13,7 @@ from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
-from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask, encode_pairs
+from hf_paraphrase.training.tasks.paraphrase import ParaphraseTask
 
 from ..tiny_runs import WORDS, assert_equal, last_weights, make_pairs, make_recipe, send_after
 
@@ -25,6 +25,11 @@ def tokenizer():
 
 def pairs_of(sources: list[str], targets: list[str]) -> Dataset:
     return Dataset.from_dict({"source": sources, "target": targets})
+
+
+def encode_pairs(pairs: Dataset, tokenizer, max_source_length: int, max_target_length: int, **fields) -> Dataset:
+    lengths = {"max_source_length": max_source_length, "max_target_length": max_target_length}
+    return ParaphraseTask(ParaphraseConfig(dataset="pairs", **lengths, **fields)).encode_split(pairs, tokenizer)
 
 
 def test_sides_are_encoded_with_the_end_token(tokenizer):

@@ -1,3 +1,5 @@
+"""The tasks whose target is their source: a document from its vector, a sentence without its noise."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +13,47 @@ from transformers import PreTrainedTokenizerBase
 
 from ...common.fields import option
 from ...errors import InputError
+from ...tokenization import join_sentences, train_document_tokenizer
 from ..arguments import TrainingConfig
 from .base import Seq2SeqTask, encode_rows
 
 SPAN = 3.0  # the mean of the Poisson distribution of a masked span's words, as in BART
+
+
+class AutoencodeTask(Seq2SeqTask):
+    """Write a document again from its vector: token cross-entropy, for any sequence-to-sequence model.
+
+    Documents are lists of sentences. As one flat stream of words they are source and target both; longer ones than
+    `max_source_length` are cut.
+    """
+
+    columns = ("sentences",)
+    can_stream = True
+    label_column = "input_ids"
+
+    @staticmethod
+    def train_tokenizer(
+        documents: Iterable[Sequence[str]], vocab_size: int, model: str, lowercase: bool
+    ) -> PreTrainedTokenizerBase:
+        if model != "word":
+            raise InputError(f"`tokenizer_model: {model}`: documents are read in whole words alone")
+        return train_document_tokenizer(documents, vocab_size, lowercase)
+
+    def texts(self, rows: Dataset) -> Iterable[Sequence[str]]:
+        return rows["sentences"]
+
+    def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        options: dict[str, Any] = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
+        return encode_rows(rows, _encode_documents, "documents", "they have no words", **options)
+
+    def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
+        return [{**row, "labels": row["input_ids"]} for row in super().features(encoded, rows, epoch)]
+
+
+def _encode_documents(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, Any]:
+    texts = [join_sentences(sentences) for sentences in columns["sentences"]]
+    rows = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"]
+    return {"input_ids": [row for row in rows if len(row) > tokenizer.num_special_tokens_to_add()]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +104,7 @@ class DenoiseTask(Seq2SeqTask):
 
     def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
         options: dict[str, Any] = {"tokenizer": tokenizer, "max_length": self.training.max_source_length}
-        return encode_rows(rows, _encode, "rows", "they have no words", **options)
+        return encode_rows(rows, _encode_sentences, "rows", "they have no words", **options)
 
     def features(self, encoded: Dataset, rows: Sequence[int], epoch: int | None) -> list[dict[str, Any]]:
         """The sentences with the noise of an epoch, which depends on seed, epoch and row alone."""
@@ -127,7 +166,9 @@ def _sentences(columns: dict[str, list]) -> Iterable[str]:
     return columns["source"] if "source" in columns else chain.from_iterable(columns["sentences"])
 
 
-def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int) -> dict[str, list]:
+def _encode_sentences(
+    columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> dict[str, list]:
     texts = [text for text in _sentences(columns) if text.strip()]
     encoded = tokenizer(texts or [""], truncation=True, max_length=max_length)
     rows: dict[str, list] = {"input_ids": [], "words": [], "mask_token_id": []}
