@@ -52,16 +52,10 @@ class Recipe:
         Raises:
             InputError: For a field that the recipe cannot have, or a value that does not fit.
         """
-        training, model, generation = asdict(self.training), dict(self.model_config), dict(self.generation_config)
-        model_fields, generation_fields = _model_fields(self.model_config), _generation_fields()
-        source = f"override of recipe {self.name}"
-        check_known(values, {*training, *model_fields, *generation_fields}, source)
         values = {name: parse_scalar(value) if isinstance(value, str) else value for name, value in values.items()}
-        training = _overlay(training, {name: value for name, value in values.items() if name in training})
-        for name in values.keys() - training.keys():
-            (model if name in model_fields else generation)[name] = values[name]
-        check_model_config(model, source)
-        check_generation_config(generation, source)
+        inherited = (self.model_config, self.generation_config, asdict(self.training))
+        source = f"override of recipe {self.name}"
+        model, generation, training = _override(inherited, values, source)
         return Recipe(self.name, model, generation, read_training(training, source))
 
     def make_config(self, tokenizer: PreTrainedTokenizerBase | None = None) -> PreTrainedConfig:
@@ -113,7 +107,9 @@ def load_recipe(name_or_path: str | os.PathLike) -> Recipe:
             recipe that comes with the package. Where `training.yaml` has a line `extends: NAME`, which names a recipe
             beside it or one of the package, the folder holds what differs from that recipe: of each file the fields
             that do, and no file of which none does. A `config.json` of another `model_type` is not merged. A recipe
-            with `pretrained` needs only `training.yaml`: the checkpoint fills in the rest.
+            with `pretrained` needs only `training.yaml`: the checkpoint fills in the rest. `variants` in
+            `training.yaml` has further recipes by name, each with the fields, of any of the files, in which it differs
+            from that of the folder.
 
     Raises:
         FileNotFoundError: The folder or a file is missing; the message lists the existing ones.
@@ -133,12 +129,11 @@ def trace_recipe(name_or_path: str | os.PathLike) -> dict[str, dict[str, tuple[A
     folder = find_recipe(name_or_path)
     resolved = dict(zip((MODEL_FILE, GENERATION_FILE, TRAINING_FILE), _read_files(folder, ()), strict=True))
     line = [folder]
-    while parent := read_yaml(line[-1] / TRAINING_FILE).get("extends"):
-        line.append(_find_parent(parent, line[-1], tuple(line[:-1])))
+    while parent := _parent_of(line[-1], tuple(line[:-1])):
+        line.append(parent)
     traced: dict[str, dict[str, tuple[Any, str]]] = {}
     for file, values in resolved.items():
-        read = read_yaml if file == TRAINING_FILE else read_json_object
-        stated = [(one.resolve().name, read(one / file)) for one in line if (one / file).is_file()]
+        stated = [(one.resolve().name, _stated_in(one, file)) for one in line]
         # The nearest recipe that states a field decides; what none states, such as the type of a checkpoint, is found.
         traced[file] = {
             name: (value, next((recipe for recipe, own in stated if name in own), "found"))
@@ -147,8 +142,26 @@ def trace_recipe(name_or_path: str | os.PathLike) -> dict[str, dict[str, tuple[A
     return traced
 
 
+def _parent_of(path: Path, children: tuple[Path, ...]) -> Path | None:
+    if not path.is_dir():
+        return path.parent
+    name = read_yaml(path / TRAINING_FILE).get("extends")
+    return None if name is None else _find_parent(name, path, children)
+
+
+def _stated_in(path: Path, file: str) -> Mapping[str, Any]:
+    """The fields of a recipe's file; of a variant, those of all files."""
+    if not path.is_dir():
+        return _variants(path.parent / TRAINING_FILE)[path.name]
+    if not (path / file).is_file():
+        return {}
+    return (read_yaml if file == TRAINING_FILE else read_json_object)(path / file)
+
+
 def find_recipe(name_or_path: str | os.PathLike) -> Path:
     """The folder of a recipe: a folder that exists, or else the recipe of this name that comes with the package.
+
+    That of a variant is its name behind the folder whose `variants` it is among.
 
     Raises:
         FileNotFoundError: For a path of which there is no folder; the message lists the recipes beside it.
@@ -161,17 +174,34 @@ def find_recipe(name_or_path: str | os.PathLike) -> Path:
         shipped = list_recipes()
         check_known([path.name], shipped, f"{path} is not a folder", "recipe")
         return shipped[path.name]
-    there = ", ".join(_recipes_in(path.parent)) or "no recipes"
+    beside = _recipes_in(path.parent)
+    if path.name in beside:
+        return beside[path.name]
+    there = ", ".join(beside) or "no recipes"
     raise FileNotFoundError(f"no recipe {path}; {path.parent} has: {there}; `hf-paraphrase recipes` lists more")
 
 
 def list_recipes() -> dict[str, Path]:
-    """The recipes that come with the package: name -> folder, in the order of the alphabet."""
+    """The recipes that come with the package: name -> folder as `find_recipe` has it, in alphabetical order."""
     return _recipes_in(next(folder for folder in FOLDERS if folder.is_dir()))
 
 
 def _recipes_in(folder: Path) -> dict[str, Path]:
-    return {file.parent.name: file.parent for file in sorted(folder.glob(f"*/{TRAINING_FILE}"))}
+    files = list(folder.glob(f"*/{TRAINING_FILE}"))
+    found = {name: file.parent / name for file in files for name in _variants(file)}
+    return dict(sorted((found | {file.parent.name: file.parent for file in files}).items()))
+
+
+def _variants(file: Path) -> dict[str, dict[str, Any]]:
+    """The fields of each variant in a `training.yaml`, by name."""
+    if "\nvariants:" not in file.read_text(encoding="utf-8", errors="replace"):
+        return {}
+    variants = read_yaml(file)["variants"]
+    try:
+        check_type("variants", variants, dict[str, dict])
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    return variants
 
 
 def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -180,6 +210,10 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
     Args:
         children: The folders that led here by their `extends`.
     """
+    if not folder.is_dir():
+        file = folder.parent / TRAINING_FILE
+        inherited = _read_files(folder.parent, (*children, folder))
+        return _override(inherited, _variants(file)[folder.name], f"{file}: variant {folder.name}")
     model_file, generation_file, training_file = (
         folder / name for name in (MODEL_FILE, GENERATION_FILE, TRAINING_FILE)
     )
@@ -187,6 +221,7 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
     training = read_yaml(training_file)
     if not isinstance(training, dict):
         raise InputError(f"{training_file} must hold lines such as `dataset: mscoco`")
+    training.pop("variants", None)
     if "extends" in training:
         parent = _find_parent(training.pop("extends"), folder, children)
         model, generation, extended = _read_files(parent, (*children, folder))
@@ -208,6 +243,23 @@ def _read_files(folder: Path, children: tuple[Path, ...]) -> tuple[dict[str, Any
     training = _overlay(extended, training)
     read_training(training, str(training_file))  # here, for a mistake is told of the file that has it
     return model, generation, training
+
+
+def _override(
+    inherited: tuple[dict[str, Any], dict[str, Any], dict[str, Any]], values: Mapping[str, Any], source: str
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Other fields of the three files: each of the training, else the model, else the generation configuration."""
+    model, generation, training = inherited
+    config_class = TASKS[training.get("task", TrainingConfig.task)].config_class
+    of_training, of_model = {field.name for field in fields(config_class)}, _model_fields(model)
+    check_known(values, {*of_training, *of_model, *_generation_fields()}, source)
+    own = {name: value for name, value in values.items() if name in of_training}
+    others = {name: value for name, value in values.items() if name not in of_training}
+    model = check_model_config(model | {name: others[name] for name in others.keys() & of_model}, source)
+    generation = generation | {name: others[name] for name in others.keys() - of_model}
+    training = _overlay(training, own)
+    read_training(training, source)
+    return model, check_generation_config(generation, source), training
 
 
 def _overlay(inherited: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from .tiny_runs import make_pairs, make_recipe
 LOWERED = [
     name
     for name, folder in sorted(list_recipes().items())
-    if read_yaml(folder / "training.yaml").get("mixed_precision") in loop.DTYPES
+    if folder.is_dir() and read_yaml(folder / "training.yaml").get("mixed_precision") in loop.DTYPES
 ]
 # Rows of one length, so that no batch is padded and every LSTM runs over whole sequences.
 EVEN = {"source": ["a b c"] * 16, "target": ["c b a"] * 16}

@@ -10,7 +10,7 @@ import pytest
 from hf_paraphrase.common.fields import parse_scalar, read_yaml
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.arguments import TrainingConfig
-from hf_paraphrase.training.recipe import FOLDERS, find_recipe, list_recipes, load_recipe
+from hf_paraphrase.training.recipe import FOLDERS, find_recipe, list_recipes, load_recipe, trace_recipe
 
 from .tiny_runs import make_recipe
 
@@ -145,6 +145,44 @@ def test_a_saved_recipe_needs_no_parent(folder, tmp_path):
 def test_the_fields_of_another_architecture_are_not_taken_over(folder):
     config = {"model_type": "bart", "d_model": 16}
     assert load_recipe(extend(folder, "other", "extends: tiny\n", config=config)).model_config == config
+
+
+def test_variants_are_recipes_of_their_own(folder):
+    parent = make_recipe()
+    own = "seed: 7, hidden_size: 16, num_beams: 7"
+    extend(folder, "grid", f"extends: tiny\nvariants:\n  wide: {{{own}}}\n  slow: {{learning_rate: 0.1}}\n")
+    assert load_recipe(folder.parent / "grid") == replace(parent, name="grid")
+    wide = replace(
+        parent,
+        name="wide",
+        model_config=parent.model_config | {"hidden_size": 16},
+        generation_config=parent.generation_config | {"num_beams": 7},
+        training=replace(parent.training, seed=7),
+    )
+    assert load_recipe(folder.parent / "wide") == wide
+    child = load_recipe(extend(folder, "child", "extends: wide\nlearning_rate: 0.5\n"))
+    assert child == replace(wide, name="child", training=replace(wide.training, learning_rate=0.5))
+    traced = trace_recipe(folder.parent / "child")
+    assert traced["config.json"]["hidden_size"] == (16, "wide")
+    assert traced["generation_config.json"]["num_beams"] == (7, "wide")
+    assert traced["training.yaml"]["learning_rate"] == (0.5, "child")
+    assert traced["training.yaml"]["dataset"] == (parent.training.dataset, "tiny")
+
+
+@pytest.mark.parametrize(
+    ("variants", "message"),
+    [
+        ("[wide]", "`variants` must be"),
+        ("{wide: 5}", "`variants` must be"),
+        ("{wide: {hiden_size: 1}}", "grid/training.yaml: variant wide: unknown field `hiden_size`"),
+        ("{wide: {num_layers: 0}}", "grid/training.yaml: variant wide.*num_layers"),
+        ("{wide: {learning_rate: 0}}", "grid/training.yaml: variant wide: `learning_rate`"),
+    ],
+)
+def test_faults_of_variants_are_named_with_their_file(folder, variants, message):
+    extend(folder, "grid", f"extends: tiny\nvariants: {variants}\n")
+    with pytest.raises(InputError, match=message):
+        load_recipe(folder.parent / "wide")
 
 
 def test_the_parent_may_come_with_the_package(folder):
