@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models.layers.prepacked_weights import MANY_ROWS, PrepackedWeights, can_prepack, prepacked
+from hf_paraphrase.models.layers.products import MANY_ROWS, PrepackedWeights, can_prepack, prepacked
 from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration

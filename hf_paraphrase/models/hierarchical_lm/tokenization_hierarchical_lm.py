@@ -138,10 +138,7 @@ def default_vocabulary() -> dict[str, int]:
 def join_words(words: list[str]) -> str:
     """Put spaces between words, but before closing and behind opening punctuation and around an apostrophe or hyphen.
 
-    Straight double quotes open and close by turns.
-
-    Args:
-        words: Runs of letters and runs of anything else, as `HierarchicalLmTokenizer.split_words` makes them.
+    Straight double quotes open and close by turns. Words are those of `HierarchicalLmTokenizer.split_words`.
     """
     text, is_glued, is_quoted = "", True, False
     for i, word in enumerate(words):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -67,14 +66,14 @@ class EncoderDecoder(PreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: Any = None,
         cache: Any = None,
-        inputs_embeds: torch.Tensor | None = None,
-        decoder_inputs_embeds: torch.Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:
@@ -107,9 +106,8 @@ class EncoderDecoder(PreTrainedModel):
             raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
         states = self.embed_targets(decoder_input_ids) if decoder_inputs_embeds is None else decoder_inputs_embeds
         masks = attention_mask, decoder_attention_mask
-        return self.join_outputs(
-            encoder_outputs, self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
-        )
+        outputs = self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
+        return self.join_outputs(encoder_outputs, outputs)
 
     def encode(self, encoder_outputs: EncoderOutput | None, **inputs: Any) -> EncoderOutput:
         """Run the encoder, unless its outputs are given.
@@ -125,7 +123,7 @@ class EncoderDecoder(PreTrainedModel):
             )
         return encoder_outputs
 
-    def embed_targets(self, ids: torch.Tensor | None, num_outside_words: int | None = None) -> torch.Tensor:
+    def embed_targets(self, ids: Tensor | None, num_outside_words: int | None = None) -> Tensor:
         """Embed the decoder's inputs.
 
         Args:
@@ -144,10 +142,10 @@ class EncoderDecoder(PreTrainedModel):
 
     def decode(
         self,
-        states: torch.Tensor,
+        states: Tensor,
         encoder_outputs: BaseModelOutput,
-        attention_mask: torch.Tensor | None,
-        decoder_attention_mask: torch.Tensor | None,
+        attention_mask: Tensor | None,
+        decoder_attention_mask: Tensor | None,
         cache: Any,
         use_cache: bool | None,
         **kwargs: Any,
