@@ -6,8 +6,6 @@ Saving joins the files of a folder into one module: `layers.py`, `search.py`, `t
 `configuration_X.py`, `modeling_X.py` and `tokenization_X.py`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os

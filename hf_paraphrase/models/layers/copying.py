@@ -1,7 +1,5 @@
 """The mixture of generated and copied words, from any source."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

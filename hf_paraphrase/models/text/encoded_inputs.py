@@ -1,7 +1,5 @@
 """Texts and pairs as a model reads them, with control tokens and ids for words outside the vocabulary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
