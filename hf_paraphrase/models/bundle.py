@@ -43,11 +43,6 @@ class SourceModule:
         """As in "layers/recurrent.py"."""
         return f"{self.name.replace('.', '/')}.py"
 
-    @property
-    def imported(self) -> list[str]:
-        """The modules that it imports when it is imported itself."""
-        return sorted({name for node, name in self.siblings.items() if node in self.tree.body})
-
 
 @cache
 def source_module(name: str) -> SourceModule:
@@ -98,8 +93,9 @@ def _in_order(modules: Iterable[str]) -> Iterator[str]:
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = source_module(name).imported
-            waiting += sorted(source_module(name).siblings.values())
+            siblings = source_module(name).siblings
+            found[name] = sorted({name for node, name in siblings.items() if node in source_module(name).tree.body})
+            waiting += sorted(siblings.values())
     return iter(TopologicalSorter(dict(sorted(found.items()))).static_order())
 
 

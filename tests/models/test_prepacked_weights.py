@@ -173,11 +173,11 @@ def test_keys_are_copied_only_where_a_row_changes_its_source() -> None:
         ([3, 4, 5, 0, 0, 0], [1, 1, 1, 0, 0, 0], 3),
     ):
         cache = make_cache()
-        cache.batch_select_indices(torch.tensor(indices))
+        cache.reorder_cache(torch.tensor(indices))
         assert cache.attention_keys[:, 0, 0].tolist() == sources
         assert cache.beams == beams
     cache = make_cache()
-    cache.batch_repeat_interleave(2)
+    cache.reorder_cache(torch.arange(6).repeat_interleave(2))
     assert cache.beams == 6
 
 

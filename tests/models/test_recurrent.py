@@ -144,9 +144,9 @@ def test_cache_follows_its_hypotheses():
     cache = make_cache()
     cache.reorder_cache(torch.tensor([2, 0, 0]))
     assert rows_of(cache) == [[2, 0, 0]] * 4
-    cache.batch_repeat_interleave(2)
+    cache.reorder_cache(torch.tensor([0, 0, 1, 1, 2, 2]))
     assert rows_of(cache) == [[2, 2, 0, 0, 0, 0]] * 4
-    cache.batch_select_indices(torch.tensor([5]))
+    cache.reorder_cache(torch.tensor([5]))
     assert rows_of(cache) == [[0]] * 4
     assert cache.get_seq_length() == 7
 

@@ -18,7 +18,7 @@ from transformers.modeling_outputs import (
 
 from ..layers.copying import Copying
 from ..layers.encoder_decoder import SET_BY_MODEL
-from ..layers.lstm_kernels import LstmState
+from ..layers.lstm_kernels import LstmState, select_states
 from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
 from .configuration_dnpg import DnpgConfig
@@ -257,26 +257,10 @@ class DnpgCache(DynamicCache):
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep, for every beam, what belongs to the hypothesis `beam_idx` that it continues."""
         super().reorder_cache(beam_idx)
-        self._select(beam_idx)
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        super().batch_select_indices(indices)
-        self._select(indices)
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat every row of the batch `repeats` times, next to each other."""
-        super().batch_repeat_interleave(repeats)
         if self.state is not None:
-            rows = torch.arange(self.state[0].shape[1], device=self.state[0].device)
-            self._select(rows.repeat_interleave(repeats))
-
-    def _select(self, rows: Tensor) -> None:
-        if self.state is not None:
-            h, c = self.state
-            self.state = (h.index_select(1, rows), c.index_select(1, rows))
+            self.state = select_states(self.state, beam_idx)
         if self.progress is not None:
-            self.progress = tuple(part.index_select(0, rows) for part in self.progress)
+            self.progress = tuple(part.index_select(0, beam_idx) for part in self.progress)
 
 
 @dataclass

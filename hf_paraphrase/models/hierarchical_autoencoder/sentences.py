@@ -88,13 +88,12 @@ class HierarchicalCache(RecurrentCache):
     sentence_state: LstmState | None = None
     weights: Tensor | None = None
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        super().batch_select_indices(indices)
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        super().reorder_cache(beam_idx)
         if self.sentence_state is not None:
-            self.sentence_state = select_states(self.sentence_state, indices)
+            self.sentence_state = select_states(self.sentence_state, beam_idx)
         if self.weights is not None:
-            self.weights = self.weights.index_select(0, indices)
+            self.weights = self.weights.index_select(0, beam_idx)
 
 
 def spread_rows(state: LstmState, rows: Tensor, batch_size: int) -> LstmState:

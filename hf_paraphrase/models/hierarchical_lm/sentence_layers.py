@@ -395,18 +395,9 @@ class HierarchicalLmCache:
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
-        self.batch_select_indices(beam_idx)
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        self.layers = [state[indices] for state in self.layers]
+        self.layers = [state[beam_idx] for state in self.layers]
         for name in ("words", "characters", "open_words", "spelling", "vectors"):
-            setattr(self, name, getattr(self, name)[indices])
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat every row of the batch `repeats` times, next to each other."""
-        rows = torch.arange(len(self.words), device=self.words.device)
-        self.batch_select_indices(rows.repeat_interleave(repeats))
+            setattr(self, name, getattr(self, name)[beam_idx])
 
     def _grow(self) -> None:
         # A state without a dimension of words, a GRU's, has nothing to grow.

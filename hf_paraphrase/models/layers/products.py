@@ -166,14 +166,13 @@ class PackedForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Do what `layer(x)` does."""
-        if not can_prepack(x.reshape(-1, x.shape[-1]), self.layer.weight):
-            return type(self.layer).forward(self.layer, x)
-        self.rows += x.numel() // x.shape[-1]
-        if self.packed is None and self.rows < MANY_ROWS:
-            return type(self.layer).forward(self.layer, x)
-        if self.packed is None:
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.layer.weight)
-        return multiply_packed(x, self.packed, self.layer.bias)
+        if can_prepack(x, self.layer.weight):
+            self.rows += x.numel() // x.shape[-1]
+            if self.packed is None and self.rows >= MANY_ROWS:
+                self.packed = torch.ops.mkldnn._reorder_linear_weight(self.layer.weight)
+            if self.packed is not None:
+                return multiply_packed(x, self.packed, self.layer.bias)
+        return type(self.layer).forward(self.layer, x)
 
 
 # How many calls are in progress in which a model's layers multiply by packed weights.

@@ -104,14 +104,10 @@ class RecurrentCache:
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
-        self.batch_select_indices(beam_idx)
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        self.state = select_states(self.state, indices)
-        if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, indices):
-            self.attention_keys = self.attention_keys.index_select(0, indices)
-        self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
+        self.state = select_states(self.state, beam_idx)
+        if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, beam_idx):
+            self.attention_keys = self.attention_keys.index_select(0, beam_idx)
+        self.pair_keys = tuple(keys.index_select(0, beam_idx) for keys in self.pair_keys)
 
     def _stays_at_its_sources(self, keys: Tensor, indices: Tensor) -> bool:
         """Whether each row keeps its source; otherwise, how many rows share one."""
@@ -121,11 +117,6 @@ class RecurrentCache:
             return True
         self.beams = math.gcd(*kept.unique_consecutive(return_counts=True)[1].tolist())
         return False
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat every row of the batch `repeats` times, next to each other."""
-        rows = torch.arange(self.state[0].shape[1], device=self.state[0].device)
-        self.batch_select_indices(rows.repeat_interleave(repeats))
 
 
 def count_source_beams(memory: Tensor) -> int:

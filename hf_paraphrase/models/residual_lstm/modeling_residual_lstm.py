@@ -208,11 +208,8 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     encoder: ResidualLstmEncoder
     decoder: ResidualLstmDecoder
 
-    # Of a subclass, its own.
-    encoder_class: type[Any] = ResidualLstmEncoder
-    decoder_class: type[Any] = ResidualLstmDecoder
-    encoder_output_class: type[BaseModelOutput] = ResidualLstmEncoderOutput
-    encoder_output_reason = "it carries the final state"
+    encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
+    encoder_output_class, encoder_output_reason = ResidualLstmEncoderOutput, "it carries the final state"
 
     def get_decoder_embeddings(self) -> nn.Embedding:
         return self.encoder.embed_tokens if self.decoder.embed_tokens is None else self.decoder.embed_tokens

@@ -96,12 +96,8 @@ class Text2TextGenerationPipeline(Pipeline):
     tokenizer: PreTrainedTokenizerBase
     prefix: str
 
-    # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
-    _load_tokenizer = None
-    _load_processor = False
-    _load_image_processor = False
-    _load_video_processor = False
-    _load_feature_extractor = False
+    # The tokenizer is optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
+    _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False
 
     # The base class offers to merge generation parameters too, but how it does has changed between releases, and this
     # file travels with checkpoints to machines with any of them.

@@ -123,24 +123,17 @@ def _best_blocks(maxima: Tensor, words: int, count: int) -> Tensor:
     return torch.cat((places, others.expand(texts, -1)), dim=1)
 
 
+# They mask words by the length alone.
+SUPPRESSING = (
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
 # They forbid some words, or all but one, and look at nothing but the length.
-OF_LENGTH = (
-    ForcedBOSTokenLogitsProcessor,
-    ForcedEOSTokenLogitsProcessor,
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
+OF_LENGTH = (*SUPPRESSING, ForcedBOSTokenLogitsProcessor, ForcedEOSTokenLogitsProcessor)
 # They mask words, and leave all other scores unchanged.
-FORBIDDING = (
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    NoBadWordsLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
+FORBIDDING = (*SUPPRESSING, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor)
 # They depend on the tokens and scores of a row, never on its index.
 OF_ROW = (LogitNormalization, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor, SequenceBiasLogitsProcessor)
 
