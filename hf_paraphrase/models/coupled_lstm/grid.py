@@ -158,8 +158,11 @@ class GridOrder:
         batch, device = len(x_lengths), x_lengths.device
         self.shape = batch, n, m
         # Of shape (words, directions, batch).
-        x = _read_from(x_lengths, n, [from_end for from_end, _ in directions])
-        y = _read_from(y_lengths, m, [from_end for _, from_end in directions])
+        sides = zip((x_lengths, y_lengths), (n, m), zip(*directions, strict=True), strict=True)
+        x, y = (
+            torch.stack([reading_order(lengths, size, from_end).t() for from_end in ends], dim=1)
+            for lengths, size, ends in sides
+        )
         row = torch.arange(batch, device=device)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         # The cells of each anti-diagonal, that of zeros first.
@@ -187,8 +190,8 @@ class GridOrder:
         return GridPart(diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
 
 
-def _read_from(lengths: Tensor, size: int, from_end: list[bool]) -> Tensor:
-    """List the places `(size, directions, batch)` of each row's words as directions read them, then its padding."""
-    forward = torch.arange(size, device=lengths.device).unsqueeze(1).expand(-1, len(lengths))
-    backward = torch.where(forward < lengths, lengths - 1 - forward, forward)
-    return torch.stack([backward if flipped else forward for flipped in from_end], dim=1)
+def reading_order(lengths: Tensor, size: int, from_end: bool) -> Tensor:
+    """Where each row has its words as a direction reads them, then its padding, `(batch, size)`: its own inverse."""
+    places = torch.arange(size, device=lengths.device).expand(lengths.shape[0], -1)
+    lengths = lengths.unsqueeze(1)
+    return torch.where(places < lengths, lengths - 1 - places, places) if from_end else places

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from ..layers.products import add_product, multiply, sigmoid_backward, sigmoid_backward_out
 from ..layers.scan import scan
-from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
+from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout, reading_order
 
 
 # Compiling would unroll the loop for every pair of lengths.
@@ -316,17 +316,10 @@ def scan_coupled_lstm(
     hidden = []
     for flips in order.directions:
         lengths = zip((order.x_lengths, order.y_lengths), (n, m), flips, strict=True)
-        x, y = (_reading_order(*side) for side in lengths)
+        x, y = (reading_order(*side) for side in lengths)
         grids = [_read(grid.expand(-1, n, m, -1), x, y) for grid in inputs]
         hidden.append(_read(_scan_direction(grids, weights, COUPLINGS[coupling]), x, y))
     return reduce(torch.add, hidden)
-
-
-def _reading_order(lengths: Tensor, size: int, from_end: bool) -> Tensor:
-    """Where each row has its words as a direction reads them, then its padding, `(batch, size)`: its own inverse."""
-    places = torch.arange(size, device=lengths.device).expand(lengths.shape[0], -1)
-    lengths = lengths.unsqueeze(1)
-    return torch.where(places < lengths, lengths - 1 - places, places) if from_end else places
 
 
 def _read(grid: Tensor, x: Tensor, y: Tensor) -> Tensor:

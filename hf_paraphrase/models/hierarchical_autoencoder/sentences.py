@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..layers.lstm_kernels import LstmState, PackedOrder, packed_order, replace_states, select_states
-from ..layers.recurrent import RecurrentCache, StackedLstm
+from ..layers.recurrent import RecurrentCache
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,7 @@ class DecoderRun:
     def _close_sentences(self, rows: Tensor, vectors: Tensor) -> Tensor:
         """Step the sentence LSTM of some rows by the vectors of the sentences they closed; its state starts the next.
 
-        Returns:
-            Its outputs `(rows, hidden_size)`.
+        Returns its outputs `(rows, hidden_size)`.
         """
         before, inputs = cast(LstmState, self.sentence_state), vectors
         state = select_states(before, rows)
@@ -184,8 +183,7 @@ class DecoderRun:
             context, weights = self.decoder.attention(query, self.keys[rows], memory, mask)
             inputs = torch.cat((vectors, context.squeeze(1)), dim=-1)
             self.weights = self.weights.index_copy(0, rows, weights.squeeze(1))
-        lstm = cast(StackedLstm, self.decoder.sentences)
-        outputs, state, _ = lstm(inputs.unsqueeze(1), None, state, prepacked=self.prepacked)
+        outputs, state, _ = self.decoder.sentences(inputs.unsqueeze(1), None, state, prepacked=self.prepacked)
         self.sentence_state = replace_states(before, rows, state)
         self.state = replace_states(self.state, rows, state)
         return outputs.squeeze(1)

@@ -66,7 +66,6 @@ class Words:
         real: Which positions hold symbols, `(batch, length)`.
         ids: The symbols, row by row, `(symbols,)`.
         closes: Which of them are marks, `(symbols,)`.
-        word: The word that each belongs to, `(symbols,)`.
         starts: The first symbol of each word, `(words,)`.
         characters: The number of each word's characters, `(words,)`.
         sentences: The words of every row.
@@ -75,7 +74,6 @@ class Words:
     real: Tensor
     ids: Tensor
     closes: Tensor
-    word: Tensor
     starts: Tensor
     characters: Tensor
     sentences: Ragged
@@ -102,7 +100,7 @@ def find_words(ids: Tensor, real: Tensor, stop_token_id: int, word_marks: list[i
     characters = torch.zeros_like(starts).index_add(0, word, (~is_stop).long())
     per_row = torch.bincount(rows[starts], minlength=len(real))
     sentences = Ragged.of(per_row.cumsum(0) - per_row, per_row)
-    return Words(real, ids, closes, word, starts, characters, sentences)
+    return Words(real, ids, closes, starts, characters, sentences)
 
 
 def at_symbols(words: Words, items: Tensor, values: Tensor) -> Tensor:

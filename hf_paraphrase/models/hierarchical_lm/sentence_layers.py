@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..layers.layer_weights import parameter_of
+from ..layers.lstm_kernels import steps_of
 from ..layers.recurrent import fit_width
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
@@ -77,7 +78,8 @@ class SarahScan(torch.autograd.Function):
         aware, inner = value.clone(), value.new_empty(len(value), len(weight))
         outputs = torch.empty_like(inner)
         query = query.contiguous()
-        for t, (words, heads) in enumerate(_steps(sizes, num_heads)):
+        for t, words in enumerate(steps_of(sizes)):
+            heads = sizes[t] * num_heads
             if t:
                 scores = torch.bmm(query[words].view(heads, 1, -1), keys[:heads, :t].transpose(1, 2))
                 weights[:heads, t, :t] = scores.softmax(dim=-1).squeeze(1)
@@ -97,8 +99,8 @@ class SarahScan(torch.autograd.Function):
         query, weight, kept, aware, inner, values, keys, weights = ctx.saved_tensors
         d_values, d_keys = torch.zeros_like(values), torch.zeros_like(keys)
         d_inner, d_aware, d_query = torch.empty_like(inner), torch.empty_like(aware), torch.zeros_like(query)
-        for t, (words, heads) in reversed(list(enumerate(_steps(ctx.sizes, ctx.num_heads)))):
-            count = words.stop - words.start
+        for t, words in reversed(list(enumerate(steps_of(ctx.sizes)))):
+            count, heads = ctx.sizes[t], ctx.sizes[t] * ctx.num_heads
             used_later = (d_values[:heads, t].reshape(count, -1), d_keys[:heads, t].reshape(count, -1))
             d_output = gradient[words] + torch.cat(used_later, dim=1)
             if kept is not None:
@@ -115,14 +117,6 @@ class SarahScan(torch.autograd.Function):
             d_values[:heads, :t].baddbmm_(a.transpose(1, 2), d_summary)
             d_keys[:heads, :t].baddbmm_(d_scores.transpose(1, 2), query[words].view(heads, 1, -1))
         return d_aware, d_query, d_inner.t() @ aware, d_inner.sum(dim=0), None, None, None
-
-
-def _steps(sizes: list[int], num_heads: int):
-    """For each step its words in packed order, and its sentences times heads."""
-    start = 0
-    for size in sizes:
-        yield slice(start, start + size), size * num_heads
-        start += size
 
 
 # The mean square of the mean of a sentence's words in a new model.

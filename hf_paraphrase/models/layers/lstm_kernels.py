@@ -292,7 +292,7 @@ class _LoopedLayer(torch.autograd.Function):
         multiply = multiplier(_scale_g(weight.clone(), -2, dim=0), len(sizes))
         outputs, gates = h.new_empty(len(from_inputs), size), from_inputs.to(h.dtype)
         cells, squashed = torch.empty_like(outputs), torch.empty_like(outputs) if has_tanh else None
-        for rows, added, gate in zip(_steps(sizes), from_inputs.split(sizes), gates.split(sizes), strict=True):
+        for rows, added, gate in zip(steps_of(sizes), from_inputs.split(sizes), gates.split(sizes), strict=True):
             count = len(gate)
             gate.copy_(added + multiply(h[:count].to(added.dtype)))
             i, f, g, o = gate.sigmoid_().chunk(4, dim=1)
@@ -315,7 +315,7 @@ class _LoopedLayer(torch.autograd.Function):
         grad_outputs, grad_cells, grad_gates = grad_outputs.clone(), grad_cells.clone(), torch.empty_like(gates)
         befores, multiply_back = _before(c, cells, sizes), multiplier(weight.t(), len(sizes))
         grad_h = grad_c = h[:0]
-        for rows in reversed(_steps(sizes)):
+        for rows in reversed(steps_of(sizes)):
             i, f, g, o = gates[rows].chunk(4, dim=1)
             of_gates = grad_gates[rows]
             of_i, of_f, of_g, of_o = of_gates.chunk(4, dim=1)
@@ -345,8 +345,8 @@ def _scale_g(gates: Tensor, factor: float, dim: int) -> Tensor:
     return gates
 
 
-def _steps(sizes: list[int]) -> list[slice]:
-    """The words of each step."""
+def steps_of(sizes: list[int]) -> list[slice]:
+    """The words of each step, of which it has so many as `sizes` says."""
     stops = list(accumulate(sizes))
     return [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
