@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -212,7 +212,7 @@ class CoupledLstmForSequenceClassification(SentencePairClassifier, CoupledLstmPr
         self.post_init()
 
     def read_pair(
-        self, *inputs: Tensor | None, output_hidden_states: bool | None = None
+        self, *inputs: Any, output_hidden_states: bool | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         outputs = self.model(*inputs, output_hidden_states=output_hidden_states, return_dict=True)
         return outputs.pooler_output, outputs.hidden_states

@@ -9,15 +9,10 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
 from ..layers.copying import Copying
-from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
 from ..layers.lstm_kernels import LstmState, select_states
 from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
@@ -287,7 +282,7 @@ class DnpgEncoderOutput(BaseModelOutput):
 
 
 @dataclass
-class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class DnpgDecoderOutput(DecoderOutput):
     """Decoder outputs, with the aggregator's scores and, if any, copy weights."""
 
     level_logits: Tensor = SET_BY_MODEL

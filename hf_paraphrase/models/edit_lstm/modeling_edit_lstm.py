@@ -5,16 +5,12 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_outputs import (
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
 from ..layers.copying import Copying, add_copied_words, copying_loss, count_outside_words
-from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
 from ..layers.language_model_head import scored
 from ..layers.precision import at_least_single
 from ..layers.recurrent import AdditiveAttention, RecurrentCache
@@ -150,7 +146,7 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
 
 
 @dataclass
-class EditLstmDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class EditLstmDecoderOutput(DecoderOutput):
     """Decoder outputs, with the copy weights if the model copies."""
 
     copying: Copying | None = None

@@ -6,17 +6,12 @@ import torch
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers import initialization as init
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.token_ids import check_pair, embed, join_rows
 from ..layers.transformer import (
@@ -102,15 +97,9 @@ class EditProvider(nn.Module):
         return states, mask, *memory
 
     def _finish_edits(
-        self,
-        states: Tensor,
-        mask: Tensor,
-        target_states: Tensor,
-        target_mask: Tensor,
-        *,
-        num_outputs: int | None = None,
+        self, states: Tensor, mask: Tensor, target: Tensor, target_mask: Tensor, *, num_outputs: int | None = None
     ) -> Tensor:
-        memory = Memory(target_states, target_states, target_mask)
+        memory = Memory(target, target, target_mask)
         return torch.tanh(self.micro_edit(self.edit_encoder[-1](states, mask, [memory], num_outputs=num_outputs)))
 
     def _start(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
@@ -272,7 +261,7 @@ class FsetDecoder(FsetPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         past = 0 if cache is None else cache.get_seq_length()
@@ -285,7 +274,7 @@ class FsetDecoder(FsetPreTrainedModel):
         memories = self._make_memories(encoder_outputs, encoder_attention_mask)
         for layer in self.layers:
             states = layer(states, mask, memories, cache=cache, output_attentions=output_attentions)
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states, cache=cache if use_cache else None)
+        return DecoderOutput(last_hidden_state=states, cache=cache if use_cache else None)
 
     def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: Tensor | None) -> Sequence[Memory]:
         source = encoder_outputs.last_hidden_state

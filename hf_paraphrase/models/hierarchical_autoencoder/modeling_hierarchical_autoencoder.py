@@ -5,15 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedConfig
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
 from ..layers.language_model_head import scored
 from ..layers.lstm_kernels import LstmState, packed_order, select_states
 from ..layers.recurrent import AdditiveAttention, StackedLstm
@@ -180,7 +176,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if cache is None:
             cache = self.init_cache(encoder_outputs)
         length = decoder_input_ids.shape[1]
@@ -195,7 +191,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         cross_attentions = None
         if output_attentions and self.attention is not None:
             cross_attentions = (at_words(weights, encoder_outputs).unsqueeze(1),)
-        return BaseModelOutputWithPastAndCrossAttentions(
+        return DecoderOutput(
             last_hidden_state=outputs,
             cache=cache if use_cache else None,
             hidden_states=(inputs_embeds, outputs) if output_hidden_states else None,

@@ -7,15 +7,11 @@ import torch
 from torch import Tensor, nn
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedConfig
 from transformers import initialization as init
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.precision import at_least_single
 from ..layers.token_ids import check_ids
@@ -216,12 +212,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         return torch.maximum(own, (rest + 1).clamp(max=self.config.decode_window)), own
 
     def step(
-        self,
-        encoder: HierarchicalLmEncoder,
-        ids: Tensor,
-        real: Tensor,
-        cache: HierarchicalLmCache,
-        sentence_states: Tensor,
+        self, encoder: HierarchicalLmEncoder, ids: Tensor, real: Tensor, cache: HierarchicalLmCache, sentences: Tensor
     ) -> Tensor:
         """Read one symbol in every row, `(batch,)`, and close the words that it ends; the cache is updated.
 
@@ -241,7 +232,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         if len(rows):
             x = encoder.encode_words(*cache.close_words(rows))
             count = cache.words[rows]
-            for layer, state, sentence in zip(self.layers, cache.layers, sentence_states.unbind(1), strict=True):
+            for layer, state, sentence in zip(self.layers, cache.layers, sentences.unbind(1), strict=True):
                 x = layer.step(condition(x, sentence[rows]), state, rows, count)
             cache.vectors[rows] = self.projection(x[:, : self.config.value_size])
             cache.words[rows] += 1
@@ -307,7 +298,7 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
                 speller = self.decoder.word_decoder.speller
                 cache = HierarchicalLmCache(self.config, self.decoder.layers, sentences[:, 0], speller.state_size)
             hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, cache)
-        outputs = BaseModelOutputWithPastAndCrossAttentions(
+        outputs = DecoderOutput(
             last_hidden_state=hidden,
             cache=cache,
             hidden_states=(hidden,) if kwargs.get("output_hidden_states") else None,

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from ..layers.layer_weights import parameter_of
 from ..layers.lstm_kernels import steps_of
@@ -357,7 +358,7 @@ class HierarchicalLmCache:
     # Rows close their words at different steps; generate() must not compile against it as a static cache.
     is_compileable = False
 
-    def __init__(self, config: HierarchicalLmConfig, layers: Iterable[Any], like: Tensor, spelling_size: int):
+    def __init__(self, config: PreTrainedConfig, layers: Iterable[Any], like: Tensor, spelling_size: int):
         self.max_words = config.max_words + 1
         self.layers = [layer.new_state(like, self.max_words) for layer in layers]
         self.words = torch.zeros(len(like), dtype=torch.long, device=like.device)

@@ -15,6 +15,9 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 from .portable import PortableModel
 from .token_ids import embed
 
+# What a decoder returns.
+DecoderOutput = BaseModelOutputWithPastAndCrossAttentions
+
 # The default of fields that a model sets before it reads them: a `ModelOutput` may have one field without a default.
 SET_BY_MODEL: Any = None
 
@@ -160,9 +163,7 @@ class EncoderDecoder(PreTrainedModel):
             **kwargs,
         )
 
-    def join_outputs(
-        self, encoder: BaseModelOutput, decoder: BaseModelOutputWithPastAndCrossAttentions, **others: Any
-    ) -> Any:
+    def join_outputs(self, encoder: BaseModelOutput, decoder: DecoderOutput, **others: Any) -> Any:
         """Make an `output_class` of the encoder's and the decoder's outputs, with other fields of a family's own."""
         return self.output_class(
             last_hidden_state=decoder.last_hidden_state,

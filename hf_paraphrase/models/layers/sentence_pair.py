@@ -1,6 +1,6 @@
 """What all models share that read two sentences: how they enter, the layers above, and the losses."""
 
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -160,7 +160,7 @@ class SentencePairClassifier(SentencePairPreTrainedModel):
     head: MatchingHead
 
     def read_pair(
-        self, *inputs: Tensor | None, output_hidden_states: bool | None = None
+        self, *inputs: Any, output_hidden_states: bool | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Turn the inputs of `split_pair` into features `(batch, input_size)`; return hidden states too, if any."""
         raise NotImplementedError

@@ -120,17 +120,11 @@ class MultiHeadAttention(nn.Module):
 
 
 def eager_attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    **kwargs,
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **kwargs
 ) -> tuple[Tensor, Tensor]:
     """Attention in plain operations, in the form of transformers' attention interface; it returns the weights too."""
     scores = query @ key.transpose(2, 3) * scaling
-    weights = (scores if attention_mask is None else scores + attention_mask).softmax(dim=-1)
+    weights = (scores if mask is None else scores + mask).softmax(dim=-1)
     return (weights @ value).transpose(1, 2), weights
 
 

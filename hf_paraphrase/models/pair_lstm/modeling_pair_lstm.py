@@ -1,3 +1,5 @@
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -158,7 +160,7 @@ class PairLstmForSequenceClassification(SentencePairClassifier):
         self.head = MatchingHead(self.encoder.output_size, config)
         self.post_init()
 
-    def read_pair(self, *inputs: Tensor | None, output_hidden_states: bool | None = None) -> tuple[Tensor, None]:
+    def read_pair(self, *inputs: Any, output_hidden_states: bool | None = None) -> tuple[Tensor, None]:
         sides = split_pair(*inputs)
         x, y = (embed(self.embed_tokens, side.input_ids, "input_ids") for side in sides)
         return self.encoder(x, y, *(side.mask for side in sides)), None

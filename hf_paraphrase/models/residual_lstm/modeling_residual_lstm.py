@@ -4,14 +4,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedConfig
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.layer_weights import draw_uniform
 from ..layers.lstm_kernels import LstmState
@@ -155,7 +151,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if cache is None:
             cache = self.init_cache(encoder_outputs)
         length = inputs_embeds.shape[1]
@@ -170,7 +166,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             outputs, weights = self._attend(self.attention, outputs, *sources, cache)
         if use_cache:
             cache.update(state, length)
-        return BaseModelOutputWithPastAndCrossAttentions(
+        return DecoderOutput(
             last_hidden_state=outputs,
             cache=cache if use_cache else None,
             hidden_states=None if layers is None else (inputs_embeds, *layers),
@@ -208,8 +204,10 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     encoder: ResidualLstmEncoder
     decoder: ResidualLstmDecoder
 
-    encoder_class, decoder_class = ResidualLstmEncoder, ResidualLstmDecoder
-    encoder_output_class, encoder_output_reason = ResidualLstmEncoderOutput, "it carries the final state"
+    encoder_class: type[Any] = ResidualLstmEncoder
+    decoder_class: type[Any] = ResidualLstmDecoder
+    encoder_output_class: type[BaseModelOutput] = ResidualLstmEncoderOutput
+    encoder_output_reason = "it carries the final state"
 
     def get_decoder_embeddings(self) -> nn.Embedding:
         return self.encoder.embed_tokens if self.decoder.embed_tokens is None else self.decoder.embed_tokens

@@ -126,7 +126,7 @@ class GroupedSearch(HookedSearch):
         charged = self.charge(*parts, is_last=length + 1 >= self.max_length).flatten(0, 1)
         return torch.full_like(log_probs, -torch.inf).scatter_(2, listed, charged)
 
-    def charge(self, log_probs: Tensor, written: Tensor, listed: Tensor, is_last: bool = False) -> Tensor:
+    def charge(self, log_probs: Tensor, written: Tensor, listed: Tensor, *, is_last: bool = False) -> Tensor:
         """Subtract the penalties, and mask sentences of other groups and the source.
 
         Args:

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer
-from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions
+from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.marian.modeling_marian import MarianAttention, MarianDecoderLayer, MarianEncoderLayer
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.encoder_decoder import EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.precision import at_least_single
 from ..layers.scan import is_traced, scan
@@ -209,7 +209,7 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
             cache.self_attention_cache.layers = [StateLayer() for _ in self.layers]
@@ -219,7 +219,7 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         source_mask = additive_mask(encoder_attention_mask, states.dtype)
         for layer in self.layers:
             states = layer(states, real, encoder_outputs.last_hidden_state, source_mask, cache)
-        return BaseModelOutputWithPastAndCrossAttentions(states, cache=cache if use_cache else None)
+        return DecoderOutput(states, cache=cache if use_cache else None)
 
 
 class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
