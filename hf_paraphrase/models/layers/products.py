@@ -105,11 +105,9 @@ class PrepackedWeights:
         return PrepackedWeights()
 
     def linear(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """Do what `layer(x)` does.
+        """Do what `layer(x)` does, for `x` of `(batch, length, in_features)`.
 
-        Args:
-            layer: Any module; a linear layer is packed where that is possible.
-            x: `(batch, length, in_features)`. More than one position is multiplied as ever.
+        One position of a linear layer is multiplied by packed weights where that is possible, all else as ever.
         """
         if not isinstance(layer, nn.Linear) or type(layer.weight) is not nn.Parameter:
             return layer(x)
@@ -156,8 +154,7 @@ def multiplier(weight: Tensor, steps: int) -> Callable[[Tensor], Tensor]:
 class PackedForward:
     """Stands in for the `forward` of a linear layer, and multiplies by packed weights where that is possible and pays.
 
-    Args:
-        layer: The layer, whose weights must not change.
+    The layer's weights must not change.
     """
 
     def __init__(self, layer: nn.Linear):
@@ -184,10 +181,8 @@ LOCK = Lock()
 def prepacked(model: nn.Module) -> Iterator[None]:
     """Let the linear layers of a model on the CPU multiply by packed weights, which are dropped at the end.
 
-    Meanwhile the weights must not change. Contexts of one model, nested or in several threads, share what is packed.
-
-    Args:
-        model: Any model. One with very many weights is left alone, since they are held twice.
+    Meanwhile the weights must not change. Contexts of one model, nested or in several threads, share what is packed. A
+    model with very many weights is left alone, since they are held twice.
     """
     with LOCK:
         CALLS[model] = CALLS.get(model, 0) + 1

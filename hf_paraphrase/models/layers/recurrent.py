@@ -122,8 +122,7 @@ class RecurrentCache:
 def count_source_beams(memory: Tensor) -> int:
     """How many rows next to each other are equal, in all the batch: the beams of one source, for which it is repeated.
 
-    Args:
-        memory: The encoder's outputs, `(batch, source_length, memory_size)`.
+    The rows are of the encoder's outputs, `(batch, source_length, memory_size)`.
     """
     if torch.compiler.is_compiling() or torch.is_grad_enabled() or memory.device.type != "cpu" or len(memory) < 2:
         return 1

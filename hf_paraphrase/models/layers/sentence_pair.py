@@ -138,9 +138,7 @@ class SentencePairPreTrainedModel(PortableModel, PreTrainedModel):
 class MatchingHead(nn.Module):
     """A fully connected tanh layer and the output layer: one logit a label, or one score (Liu et al. 2016, section 4).
 
-    Args:
-        input_size: Width of the features.
-        config: Gives `hidden_size`, `num_labels` and `dropout`.
+    Features are `input_size` wide.
     """
 
     def __init__(self, input_size: int, config: SentencePairConfig):

@@ -33,8 +33,7 @@ def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[list[str]]:
     """For each text the words that its tokens, without padding, are of; "" for end marks and control tokens.
 
-    Args:
-        inputs: The tokenizer's output for the texts.
+    `inputs` are the tokenizer's output for the texts.
     """
     found = [
         [
