@@ -93,9 +93,9 @@ def _in_order(modules: Iterable[str]) -> Iterator[str]:
     while waiting:
         name = waiting.pop()
         if name not in found:
-            siblings = source_module(name).siblings
-            found[name] = sorted({name for node, name in siblings.items() if node in source_module(name).tree.body})
-            waiting += sorted(siblings.values())
+            module = source_module(name)
+            found[name] = sorted({other for node, other in module.siblings.items() if node in module.tree.body})
+            waiting += sorted(module.siblings.values())
     return iter(TopologicalSorter(dict(sorted(found.items()))).static_order())
 
 

@@ -196,7 +196,7 @@ def decode(
 
 
 def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
-    """Turn ids, a model's inputs or outputs, into text without the special tokens, but for the mark of unknown words."""
+    """Turn ids that a model reads or writes into text without special tokens, but for the mark of unknown words."""
     skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
     # A tokenizer that knows every word may call another mark its unknown one.
     skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
