@@ -19,9 +19,9 @@ from transformers import (
 
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
+from ..models.layers.language_model_head import score_words
 from ..models.layers.layer_weights import input_device
-from ..models.layers.prepacked_weights import prepacked
-from ..models.layers.vocabulary import score_words
+from ..models.layers.products import prepacked
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.search.scoring_rules import log_normalizer

@@ -20,7 +20,7 @@ from ..common.checks import whole_number
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.layers.prepacked_weights import prepacked
+from ..models.layers.products import prepacked
 from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched

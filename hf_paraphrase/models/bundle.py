@@ -6,8 +6,6 @@ Saving joins the files of a folder into one module: `layers.py`, `search.py`, `t
 `configuration_X.py`, `modeling_X.py` and `tokenization_X.py`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os
@@ -44,11 +42,6 @@ class SourceModule:
     def path(self) -> str:
         """As in "layers/recurrent.py"."""
         return f"{self.name.replace('.', '/')}.py"
-
-    @property
-    def imported(self) -> list[str]:
-        """The modules that it imports when it is imported itself."""
-        return sorted({name for node, name in self.siblings.items() if node in self.tree.body})
 
 
 @cache
@@ -100,8 +93,9 @@ def _in_order(modules: Iterable[str]) -> Iterator[str]:
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = source_module(name).imported
-            waiting += sorted(source_module(name).siblings.values())
+            module = source_module(name)
+            found[name] = sorted({other for node, other in module.siblings.items() if node in module.tree.body})
+            waiting += sorted(module.siblings.values())
     return iter(TopologicalSorter(dict(sorted(found.items()))).static_order())
 
 

@@ -17,7 +17,7 @@ from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTok
 
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.layers.precision import fast_dtype
-from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights
+from hf_paraphrase.models.layers.products import PrepackedWeights
 from hf_paraphrase.models.search.beam_search import beam_search
 
 from .timing import Row, in_turn

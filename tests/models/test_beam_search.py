@@ -26,8 +26,7 @@ from hf_paraphrase.models.hierarchical_autoencoder.modeling_hierarchical_autoenc
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
 from hf_paraphrase.models.search.batch_writing import generate_with_scores
-from hf_paraphrase.models.search.beam_cache import BeamLayer
-from hf_paraphrase.models.search.beam_search import beam_search
+from hf_paraphrase.models.search.beam_search import BeamLayer, beam_search
 from hf_paraphrase.models.search.found_sentences import DEAD
 from hf_paraphrase.models.ssru_transformer.configuration_ssru_transformer import SsruTransformerConfig
 from hf_paraphrase.models.ssru_transformer.modeling_ssru_transformer import SsruTransformerForConditionalGeneration

@@ -254,7 +254,7 @@ def test_what_a_group_chooses_is_worth_more_than_the_plain_choice() -> None:
     log_probs = torch.randn(texts, groups, beams, vocab).mul(2)
     # Beams of other words each, so that nothing is found twice.
     written = torch.arange(groups * beams).view(1, groups, beams, 1).expand(texts, -1, -1, -1)
-    charged = search.charge(log_probs, written)
+    charged = search.charge(log_probs, written, torch.arange(vocab).expand(log_probs.shape))
     costs = torch.zeros(texts, vocab)
     for group in range(groups):
         expected = log_probs[:, group] - 0.9 * costs.unsqueeze(1)
@@ -339,13 +339,14 @@ def test_the_source_is_compared_word_by_word_wherever_its_padding_stands() -> No
     written = torch.tensor(
         [[[1, 5, 6], [5, 6, 1], [5, 6, 5], [7, 8, 1]], [[7, 8, 1], [7, 1, 8], [5, 6, 1], [1, 1, 7]]]
     )
-    scores = forbid_source(torch.zeros(2, 4, 9), written, source, frame)
+    listed = torch.arange(9).expand(2, 4, 9)
+    scores = forbid_source(torch.zeros(2, 4, 9), written, source, frame, listed)
     assert (scores[..., EOS] == -torch.inf).tolist() == [[True, True, False, False], [True, True, False, False]]
     assert scores.isinf().sum() == 4
     # A beam that can do nothing but end, ends.
     forced = torch.full((2, 4, 9), -torch.inf)
     forced[..., EOS] = 0.0
-    assert torch.equal(forbid_source(forced, written, source, frame), forced)
+    assert torch.equal(forbid_source(forced, written, source, frame, listed), forced)
 
 
 @pytest.mark.parametrize("search", ["diverse beam", "dips"])

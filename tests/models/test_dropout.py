@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.layers.dropout import LEVELS, Dropout
+from hf_paraphrase.models.layers.transformer import LEVELS, Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

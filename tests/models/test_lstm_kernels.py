@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from hf_paraphrase.models.layers import lstm_kernels, prepacked_weights
+from hf_paraphrase.models.layers import lstm_kernels, products
 from hf_paraphrase.models.layers.lstm_kernels import IdentityOutputLstm, choose_kernel, run_loop, run_lstm
-from hf_paraphrase.models.layers.prepacked_weights import PrepackedWeights
+from hf_paraphrase.models.layers.products import PrepackedWeights
 
 LENGTHS = torch.tensor([5, 5, 2, 1])
 KERNELS = ("run_loop", "run_fused")
@@ -42,7 +42,7 @@ def test_each_kernel_equals_torch_s_lstm_with_its_gradients(monkeypatch, kernel,
 
 @pytest.mark.parametrize("steps_worth_packing", [1, 100])
 def test_the_loop_equals_torch_s_lstm_in_single_precision(monkeypatch, steps_worth_packing):
-    monkeypatch.setattr(prepacked_weights, "STEPS_WORTH_PACKING", steps_worth_packing)
+    monkeypatch.setattr(products, "STEPS_WORTH_PACKING", steps_worth_packing)
     lstm, x, state = nn.LSTM(3, 6), torch.randn(7, 3), torch.randn(2, 1, 3, 6)
     sizes = [3, 2, 1, 1]
     outputs, (h, c) = run_loop(lstm, range(1), x, sizes, (state[0], state[1]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_paraphrase.models.text.miscopied_words import mend_miscopied_words
+from hf_paraphrase.models.text.unknown_words import mend_miscopied_words
 
 
 class Syllables:

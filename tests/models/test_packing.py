@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from hf_paraphrase.models.layers.packing import order_of_real, packed_order
+from hf_paraphrase.models.layers.lstm_kernels import order_of_real, packed_order
 
 
 def test_packed_order_has_no_padding():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models.layers.prepacked_weights import MANY_ROWS, PrepackedWeights, can_prepack, prepacked
+from hf_paraphrase.models.layers.products import MANY_ROWS, PrepackedWeights, can_prepack, prepacked
 from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
@@ -173,11 +173,11 @@ def test_keys_are_copied_only_where_a_row_changes_its_source() -> None:
         ([3, 4, 5, 0, 0, 0], [1, 1, 1, 0, 0, 0], 3),
     ):
         cache = make_cache()
-        cache.batch_select_indices(torch.tensor(indices))
+        cache.reorder_cache(torch.tensor(indices))
         assert cache.attention_keys[:, 0, 0].tolist() == sources
         assert cache.beams == beams
     cache = make_cache()
-    cache.batch_repeat_interleave(2)
+    cache.reorder_cache(torch.arange(6).repeat_interleave(2))
     assert cache.beams == 6
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.models.layers.attention import AdditiveAttention
-from hf_paraphrase.models.layers.recurrent import RecurrentCache, StackedLstm, fit_width
+from hf_paraphrase.models.layers.recurrent import AdditiveAttention, RecurrentCache, StackedLstm, fit_width
 
 from . import naive
 
@@ -119,7 +118,7 @@ def test_fit_width():
 def test_additive_attention_equals_its_equation_and_leaves_padding_out():
     attention = AdditiveAttention(3, 4, 6).double()
     queries, memory = torch.randn(4, 2, 3, dtype=torch.float64), torch.randn(4, 5, 4, dtype=torch.float64)
-    contexts, weights = attention(queries, attention.project_keys(memory), memory, MASK[:4])
+    contexts, weights = attention(attention.query(queries), attention.project_keys(memory), memory, MASK[:4])
     for row in range(4):
         real = MASK[row].bool()
         for t in range(2):
@@ -145,9 +144,9 @@ def test_cache_follows_its_hypotheses():
     cache = make_cache()
     cache.reorder_cache(torch.tensor([2, 0, 0]))
     assert rows_of(cache) == [[2, 0, 0]] * 4
-    cache.batch_repeat_interleave(2)
+    cache.reorder_cache(torch.tensor([0, 0, 1, 1, 2, 2]))
     assert rows_of(cache) == [[2, 2, 0, 0, 0, 0]] * 4
-    cache.batch_select_indices(torch.tensor([5]))
+    cache.reorder_cache(torch.tensor([5]))
     assert rows_of(cache) == [[0]] * 4
     assert cache.get_seq_length() == 7
 

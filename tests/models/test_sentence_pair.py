@@ -4,8 +4,13 @@ import pytest
 import torch
 from huggingface_hub.errors import StrictDataclassClassValidationError
 
-from hf_paraphrase.models.layers.configuration_sentence_pair import SentencePairConfig
-from hf_paraphrase.models.layers.sentence_pair import matching_loss, max_margin_loss, ranked_pairs, split_pair
+from hf_paraphrase.models.layers.sentence_pair import (
+    SentencePairConfig,
+    matching_loss,
+    max_margin_loss,
+    ranked_pairs,
+    split_pair,
+)
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.small_batches import pad
 

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from hf_paraphrase.models.layers import vocabulary
-from hf_paraphrase.models.layers.vocabulary import score_words
+from hf_paraphrase.models.layers import language_model_head
+from hf_paraphrase.models.layers.language_model_head import score_words
 
 
 @pytest.fixture
 def projection(monkeypatch: pytest.MonkeyPatch) -> nn.Linear:
     """One whose 23 words are scored 3 at a time; the last slice is not full."""
-    monkeypatch.setattr(vocabulary, "SLICE", 15)
-    monkeypatch.setattr(vocabulary, "LARGE", 1)
+    monkeypatch.setattr(language_model_head, "SLICE", 15)
+    monkeypatch.setattr(language_model_head, "LARGE", 1)
     torch.manual_seed(0)
     return nn.Linear(5, 23)
 

@@ -2,16 +2,16 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
-from ..layers.configuration_sentence_pair import SentencePairConfig
+from ..layers.sentence_pair import SentencePairConfig
 
 
 @strict
 class CoupledLstmConfig(SentencePairConfig):
     r"""Configuration of the coupled LSTMs of Liu et al. 2016: the paper's best model on SNLI by default.
 
+    Shared fields are documented in `SentencePairConfig`.
+
     Args:
-        vocab_size: Number of words, special tokens included.
-        embedding_size: Width of the word embeddings.
         hidden_size: Units of every LSTM, and of the fully connected layer before the output. Loosely coupled, a cell
             has two LSTMs and its h is twice as wide.
         coupling: `"tight"`, one memory fed from both sides (TC-LSTMs), or `"loose"`, two LSTMs that see each other's
@@ -26,12 +26,9 @@ class CoupledLstmConfig(SentencePairConfig):
         share_directions: The directions of a block share their weights, as the paper's parameter count says.
         pooling_size: Rows and columns (p, q) of the grid that pooling leaves. The paper gives none; its 190k
             parameters leave room for (1, 1) only.
-        dropout: Dropout probability before the fully connected layer and the output layer.
         max_grid_cells: Most pairs of words in a batch, padding included; None for any number. A cell takes about
             10 kB with the sizes of the paper, so that two long texts would fill any memory.
-        initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`.
         unk_token_id: The word that `match_features` takes for none; None if there is no such word.
-        problem_type: As `SentencePairConfig` has it.
     """
 
     model_type = "coupled_lstm"

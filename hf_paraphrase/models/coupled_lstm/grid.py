@@ -1,11 +1,10 @@
 """The layout of a batch of grids whose cells are visited by anti-diagonals."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 DIRECTIONS = ((False, False), (False, True), (True, True), (True, False))
 """Whether X and Y are read from their end, in the paper's order of the four directions."""
@@ -60,73 +59,59 @@ def diagonals_of(n: int, m: int, rows: int) -> tuple[AntiDiagonal, ...]:
 
 
 class PairLayout:
-    """The indices of the rows of each anti-diagonal in a flat grid of pairs, `(batch * n * m, width)`.
+    """The places of the rows of each anti-diagonal in a flat grid of pairs, `(batch * n * m, width)`."""
 
-    Args:
-        rows: For each anti-diagonal, their places.
-    """
-
-    # Whether `lay_out` copies, and what it returns may be changed.
+    # Whether `lay_out` copies, and what it returns may be changed; then `read` returns a part of that.
     copies = False
 
-    def __init__(self, rows: tuple[torch.Tensor, ...]):
+    def __init__(self, rows: tuple[Tensor, ...]):
         self.rows = rows
 
-    def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
-        """Prepare a grid for `read` and `copy`."""
+    def lay_out(self, grid: Tensor) -> Tensor:
+        """Prepare a grid for `read`."""
         return grid
 
-    def read(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
+    def read(self, laid_out: Tensor, t: int) -> Tensor:
         """Take what belongs to anti-diagonal `t`."""
         return laid_out.index_select(0, self.rows[t])
 
-    def copy(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
-        """Take the same, to be changed."""
-        return laid_out.index_select(0, self.rows[t])
-
-    def begin(self, grid: torch.Tensor) -> torch.Tensor:
+    def begin(self, grid: Tensor) -> Tensor:
         """Make what `add` adds to, in order to fill a grid of zeros."""
         return grid
 
-    def add(self, total: torch.Tensor, t: int, part: torch.Tensor) -> None:
+    def add(self, total: Tensor, t: int, part: Tensor) -> None:
         """Add to where `read` takes from."""
         total.index_add_(0, self.rows[t], part)
 
-    def end(self, grid: torch.Tensor, total: torch.Tensor) -> None:
+    def end(self, grid: Tensor, total: Tensor) -> None:
         """Fill the grid with what was added."""
 
 
 class WordLayout(PairLayout):
     """The same for a flat grid of words, `(batch * n, width)` or `(batch * m, width)`.
 
-    Words are laid out so that those of an anti-diagonal are contiguous: X from its end, Y as it is read.
-
-    Args:
-        rows: The places of all words, in that order.
-        slices: What each anti-diagonal has of them.
+    Words are laid out so that those of an anti-diagonal are contiguous: X from its end, Y as it is read. `rows` are
+    the places of all words in that order, `slices` what each anti-diagonal has of them.
     """
 
     copies = True
 
-    def __init__(self, rows: torch.Tensor, slices: list[slice]):
+    def __init__(self, rows: Tensor, slices: list[slice]):
         self.order, self.slices = rows, slices
 
-    def lay_out(self, grid: torch.Tensor) -> torch.Tensor:
+    def lay_out(self, grid: Tensor) -> Tensor:
         return grid.index_select(0, self.order)
 
-    def read(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
+    def read(self, laid_out: Tensor, t: int) -> Tensor:
         return laid_out[self.slices[t]]
 
-    def copy(self, laid_out: torch.Tensor, t: int) -> torch.Tensor:
-        return laid_out[self.slices[t]].clone()
-
-    def begin(self, grid: torch.Tensor) -> torch.Tensor:
+    def begin(self, grid: Tensor) -> Tensor:
         return grid.new_zeros(len(self.order), grid.shape[1])
 
-    def add(self, total: torch.Tensor, t: int, part: torch.Tensor) -> None:
+    def add(self, total: Tensor, t: int, part: Tensor) -> None:
         total[self.slices[t]].add_(part)
 
-    def end(self, grid: torch.Tensor, total: torch.Tensor) -> None:
+    def end(self, grid: Tensor, total: Tensor) -> None:
         grid.index_add_(0, self.order, total)
 
 
@@ -138,8 +123,8 @@ class GridPart(NamedTuple):
     """
 
     diagonals: tuple[AntiDiagonal, ...]
-    places: torch.Tensor
-    visits: torch.Tensor
+    places: Tensor
+    visits: Tensor
     pairs: PairLayout
     x: WordLayout
     y: WordLayout
@@ -148,7 +133,7 @@ class GridPart(NamedTuple):
         """Return the layout of each input, the first being of pairs or of words of X, the second of Y."""
         return [self.pairs if is_pair else words for is_pair, words in zip(is_pairs, (self.x, self.y), strict=False)]
 
-    def sum_directions(self, rows: torch.Tensor) -> torch.Tensor:
+    def sum_directions(self, rows: Tensor) -> Tensor:
         """Add up what all directions have of each pair, given the rows of all anti-diagonals."""
         return torch.nn.functional.embedding_bag(self.visits, rows, mode="sum")
 
@@ -168,18 +153,16 @@ class GridOrder:
     """
 
     def __init__(
-        self,
-        x_lengths: torch.Tensor,
-        y_lengths: torch.Tensor,
-        n: int,
-        m: int,
-        directions: tuple[tuple[bool, bool], ...],
+        self, x_lengths: Tensor, y_lengths: Tensor, n: int, m: int, directions: tuple[tuple[bool, bool], ...]
     ):
         batch, device = len(x_lengths), x_lengths.device
         self.shape = batch, n, m
         # Of shape (words, directions, batch).
-        x = _read_from(x_lengths, n, [from_end for from_end, _ in directions])
-        y = _read_from(y_lengths, m, [from_end for _, from_end in directions])
+        sides = zip((x_lengths, y_lengths), (n, m), zip(*directions, strict=True), strict=True)
+        x, y = (
+            torch.stack([reading_order(lengths, size, from_end).t() for from_end in ends], dim=1)
+            for lengths, size, ends in sides
+        )
         row = torch.arange(batch, device=device)
         i, j = torch.arange(n, device=device).unsqueeze(1), torch.arange(m, device=device)
         # The cells of each anti-diagonal, that of zeros first.
@@ -194,7 +177,7 @@ class GridOrder:
         parts = zip(*(place.split(size, dim=-1) for place in (pairs, visits, *words)), strict=True)
         self.parts = [self._make_part(*part) for part in parts]
 
-    def _make_part(self, pairs: torch.Tensor, visits: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> GridPart:
+    def _make_part(self, pairs: Tensor, visits: Tensor, x: Tensor, y: Tensor) -> GridPart:
         _, n, m = self.shape
         rows = x[0].numel()
         diagonals, places = diagonals_of(n, m, rows), pairs.flatten()
@@ -207,8 +190,8 @@ class GridOrder:
         return GridPart(diagonals, places, visits.permute(3, 0, 1, 2).flatten(0, 2), pair_layout, *words)
 
 
-def _read_from(lengths: torch.Tensor, size: int, from_end: list[bool]) -> torch.Tensor:
-    """List the places `(size, directions, batch)` of each row's words as directions read them, then its padding."""
-    forward = torch.arange(size, device=lengths.device).unsqueeze(1).expand(-1, len(lengths))
-    backward = torch.where(forward < lengths, lengths - 1 - forward, forward)
-    return torch.stack([backward if flipped else forward for flipped in from_end], dim=1)
+def reading_order(lengths: Tensor, size: int, from_end: bool) -> Tensor:
+    """Where each row has its words as a direction reads them, then its padding, `(batch, size)`: its own inverse."""
+    places = torch.arange(size, device=lengths.device).expand(lengths.shape[0], -1)
+    lengths = lengths.unsqueeze(1)
+    return torch.where(places < lengths, lengths - 1 - places, places) if from_end else places

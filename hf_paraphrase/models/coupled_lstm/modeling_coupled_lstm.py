@@ -1,23 +1,25 @@
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
-from transformers.utils import can_return_tuple
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
 from ..layers.layer_weights import parameter_of
 from ..layers.scan import is_traced
-from ..layers.sentence_pair import MatchingHead, PairSide, SentencePairPreTrainedModel, matching_loss, split_pair
+from ..layers.sentence_pair import (
+    MatchingHead,
+    PairSide,
+    SentencePairClassifier,
+    SentencePairPreTrainedModel,
+    split_pair,
+)
 from ..layers.token_ids import embed
 from .configuration_coupled_lstm import CoupledLstmConfig
 from .grid import DIRECTIONS, GridOrder
-from .scan import ScanOrder, scan_coupled_lstm
-from .wavefront import coupled_lstm
+from .wavefront import ScanOrder, coupled_lstm, scan_coupled_lstm
 
 
 class CoupledLstmPreTrainedModel(SentencePairPreTrainedModel):
@@ -30,11 +32,8 @@ class TightCell(nn.Module):
     """The affine map T of the tightly coupled LSTM, whose rows are the gates c̃, o, i, f1, f2.
 
     `T(x_i, y_j, h_{i,j-1}, h_{i-1,j})` in the first block; above it h of the block below stands for x_i and y_j. The
-    recurrent weights of a first block with `match_features` have columns for these behind those of h.
-
-    Args:
-        config: Gives the sizes.
-        is_first: Whether the inputs are words.
+    recurrent weights of a first block with `match_features` have columns for these behind those of h. Of the first
+    block (`is_first`), the inputs are words.
     """
 
     def __init__(self, config: CoupledLstmConfig, is_first: bool):
@@ -49,12 +48,12 @@ class TightCell(nn.Module):
         self.recurrent = nn.ModuleList([nn.Linear(states, gates, bias=False)])
         self.is_first = is_first
 
-    def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    def project(self, x: Tensor, y: Tensor) -> list[Tensor]:
         """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
         return [self.input_x(x), self.input_y(y)] if self.is_first else [self.input(x)]
 
     @property
-    def weights(self) -> list[torch.Tensor]:
+    def weights(self) -> list[Tensor]:
         """The recurrent weights of each LSTM."""
         return [parameter_of(self.recurrent[0])]
 
@@ -64,12 +63,8 @@ class LooseCell(nn.Module):
 
     `LSTM1([h1_{i-1,j}; h2_{i-1,j}], x_i)` and `LSTM2([h1_{i,j-1}; h2_{i,j-1}], y_j)`. Above the first block, h1 of the
     block below stands for x_i and h2 for y_j: "x_i and y_j are accepted by two corresponding LSTMs at the higher layer
-    separately" (section 3.3). With `share_lstms` one LSTM goes along both sentences. Features have their columns as in
-    `TightCell`.
-
-    Args:
-        config: Gives the sizes.
-        is_first: Whether the inputs are words.
+    separately" (section 3.3). With `share_lstms` one LSTM goes along both sentences. Features have their columns, and
+    `is_first` its meaning, as in `TightCell`.
     """
 
     def __init__(self, config: CoupledLstmConfig, is_first: bool):
@@ -82,25 +77,20 @@ class LooseCell(nn.Module):
         self.recurrent = nn.ModuleList(nn.Linear(states, gates, bias=False) for _ in range(lstms))
         self.is_first = is_first
 
-    def project(self, x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    def project(self, x: Tensor, y: Tensor) -> list[Tensor]:
         """Project what enters from below, as `CoupledLstmBlock.forward` gets it, to inputs of `coupled_lstm`."""
         if not self.is_first:
             x, y = x.chunk(2, dim=-1)
         return [self.inputs[0](x), self.inputs[-1](y)]
 
     @property
-    def weights(self) -> list[torch.Tensor]:
+    def weights(self) -> list[Tensor]:
         """The recurrent weights of LSTM1 and of LSTM2."""
         return [parameter_of(self.recurrent[0]), parameter_of(self.recurrent[-1])]
 
 
 class CoupledLstmBlock(GradientCheckpointingLayer):
-    """Coupled LSTMs in all directions, and the sum of their hidden states (Liu et al. 2016, section 4.2).
-
-    Args:
-        config: Gives coupling, directions and sizes.
-        is_first: Whether the inputs are words.
-    """
+    """Coupled LSTMs in all directions, and the sum of their hidden states (Liu et al. 2016, section 4.2)."""
 
     def __init__(self, config: CoupledLstmConfig, is_first: bool):
         super().__init__()
@@ -111,12 +101,12 @@ class CoupledLstmBlock(GradientCheckpointingLayer):
 
     def forward(
         self,
-        x: torch.Tensor,
-        y: torch.Tensor,
+        x: Tensor,
+        y: Tensor,
         orders: list[GridOrder] | list[ScanOrder],
-        features: torch.Tensor | None = None,
-        is_pair: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        features: Tensor | None = None,
+        is_pair: Tensor | None = None,
+    ) -> Tensor:
         """Run the block over a batch of grids.
 
         Args:
@@ -130,7 +120,7 @@ class CoupledLstmBlock(GradientCheckpointingLayer):
         Returns:
             h summed over the directions, `(batch, n, m, grid_size)`, zero where no words meet.
         """
-        run: Callable[..., torch.Tensor] = scan_coupled_lstm if is_traced() else coupled_lstm
+        run: Callable[..., Tensor] = scan_coupled_lstm if is_traced() else coupled_lstm
         cells = (cast(TightCell | LooseCell, cell) for cell in self.cells)
         grids = [
             run(cell.project(x, y), cell.weights, order, self.coupling, features)
@@ -154,21 +144,16 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
     @capture_outputs
     def forward(
         self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        pair_input_ids: torch.Tensor | None = None,
-        pair_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        pair_input_ids: Tensor | None = None,
+        pair_attention_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
         """Encode both sentences together; the inputs are those of `split_pair`, as ids only, without `inputs_embeds`.
 
         Args:
-            input_ids: Words of X, or of both sentences, `(batch, length)`.
-            attention_mask: `(batch, length)`, 0 at padding, which may stand anywhere.
-            token_type_ids: `(batch, length)`, 0 for X and 1 for Y, where `input_ids` holds both.
-            pair_input_ids: Words of Y, `(batch, pair_length)`.
-            pair_attention_mask: `(batch, pair_length)`, 0 at padding.
             output_hidden_states: Return every block's output.
 
         Returns:
@@ -215,7 +200,7 @@ class CoupledLstmModel(CoupledLstmPreTrainedModel):
         return [GridOrder(x.lengths, y.lengths, *sizes, group) for group in groups]
 
 
-class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
+class CoupledLstmForSequenceClassification(SentencePairClassifier, CoupledLstmPreTrainedModel):
     """Coupled LSTMs with a fully connected layer and an output layer: labels of a pair, or one score."""
 
     def __init__(self, config: CoupledLstmConfig):
@@ -226,45 +211,14 @@ class CoupledLstmForSequenceClassification(CoupledLstmPreTrainedModel):
         self.head = MatchingHead(p * q * config.grid_size, config)
         self.post_init()
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        pair_input_ids: torch.Tensor | None = None,
-        pair_attention_mask: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        group_ids: torch.Tensor | None = None,
-        output_hidden_states: bool | None = None,
-    ) -> SequenceClassifierOutput:
-        """Classify or score pairs; arguments as in `CoupledLstmModel.forward`, and those of the loss.
-
-        Args:
-            labels: `(batch,)`, class indices, or for ranking 1.0 for right candidates and 0.0 for wrong ones.
-            group_ids: `(batch,)`, for ranking: the query to which each row belongs; one query by default.
-
-        Returns:
-            `loss` if `labels` are given (see `matching_loss`), `logits` `(batch, num_labels)`, and `hidden_states` if
-            asked for.
-        """
-        outputs = self.model(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            token_type_ids=token_type_ids,
-            pair_input_ids=pair_input_ids,
-            pair_attention_mask=pair_attention_mask,
-            output_hidden_states=output_hidden_states,
-            return_dict=True,
-        )
-        logits = self.head(outputs.pooler_output)
-        loss = None if labels is None else matching_loss(logits, labels, self.config.problem_type, group_ids)
-        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+    def read_pair(
+        self, *inputs: Any, output_hidden_states: bool | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        outputs = self.model(*inputs, output_hidden_states=output_hidden_states, return_dict=True)
+        return outputs.pooler_output, outputs.hidden_states
 
 
-def match_features(
-    x: PairSide, y: PairSide, x_words: torch.Tensor, y_words: torch.Tensor, unk_token_id: int | None
-) -> torch.Tensor:
+def match_features(x: PairSide, y: PairSide, x_words: Tensor, y_words: Tensor, unk_token_id: int | None) -> Tensor:
     """Say of each pair of words whether they are the same, and the cosine of their vectors.
 
     Args:
@@ -287,7 +241,7 @@ def match_features(
     return features * is_known.unsqueeze(-1)
 
 
-def pool(grid: torch.Tensor, x_lengths: torch.Tensor, y_lengths: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+def pool(grid: Tensor, x_lengths: Tensor, y_lengths: Tensor, size: tuple[int, int]) -> Tensor:
     """Cut each row's n × m grid into p × q roughly equal cells and take each unit's maximum in each.
 
     Cell a of p has the words from ⌊a n / p⌋ up to ⌊(a + 1) n / p⌋. A sentence of n < p words is stretched: a cell that
@@ -311,7 +265,7 @@ def pool(grid: torch.Tensor, x_lengths: torch.Tensor, y_lengths: torch.Tensor, s
     return grid.flatten(1).masked_fill(is_empty, 0)
 
 
-def _members(lengths: torch.Tensor, size: int, cells: int) -> torch.Tensor:
+def _members(lengths: Tensor, size: int, cells: int) -> Tensor:
     """Say which of `size` places each of the `cells` cells has in rows of these lengths, `(batch, cells, size)`."""
     bounds = torch.arange(cells + 1, device=lengths.device) * lengths.unsqueeze(1) // cells
     start, stop = bounds[:, :-1], torch.maximum(bounds[:, 1:], bounds[:, :-1] + 1)

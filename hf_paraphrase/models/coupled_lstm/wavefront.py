@@ -7,28 +7,23 @@ contiguous memory.
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import NamedTuple
+
 import torch
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..layers.products import add_product, multiply
-from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout
-
-# Looked up once: overload resolution takes longer than a small step's operation.
-sigmoid_backward, sigmoid_backward_out = (
-    torch.ops.aten.sigmoid_backward.default,
-    torch.ops.aten.sigmoid_backward.grad_input,
-)
+from ..layers.products import add_product, multiply, sigmoid_backward, sigmoid_backward_out
+from ..layers.scan import scan
+from .grid import COUPLINGS, AntiDiagonal, GridOrder, GridPart, PairLayout, reading_order
 
 
 # Compiling would unroll the loop for every pair of lengths.
 @torch.compiler.disable
 def coupled_lstm(
-    inputs: list[torch.Tensor],
-    weights: list[torch.Tensor],
-    order: GridOrder,
-    coupling: str,
-    features: torch.Tensor | None = None,
-) -> torch.Tensor:
+    inputs: list[Tensor], weights: list[Tensor], order: GridOrder, coupling: str, features: Tensor | None = None
+) -> Tensor:
     """Scan a batch of grids in the directions of `order`, and sum the hidden states of all directions.
 
     Values at padding mean nothing, and no value at a word depends on padding.
@@ -64,10 +59,10 @@ class CoupledLstmFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], features: torch.Tensor | None, *tensors):
+    def forward(ctx, order: GridOrder, coupling: str, is_pairs: list[bool], features: Tensor | None, *tensors):
         weights, grids = tensors[: -len(is_pairs)], tensors[-len(is_pairs) :]
         lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, COUPLINGS[coupling], strict=True)]
-        saved: list[torch.Tensor | None] = []
+        saved: list[Tensor | None] = []
         hidden = []
         for part in order.parts:
             layouts = part.layouts(is_pairs)
@@ -89,7 +84,7 @@ class CoupledLstmFunction(torch.autograd.Function):
         weights, saved = saved[: len(coupling)], saved[len(coupling) :]
         grad_weights = [torch.zeros_like(weight) for weight in weights]
         grad_grids = [grad.new_zeros(shape) for shape in ctx.shapes]
-        grad_features: list[torch.Tensor] = []
+        grad_features: list[Tensor] = []
         # Nothing of it is differentiated again, and without the records for that each operation starts sooner.
         with torch.inference_mode():
             lanes = [Lane(weight, neighbors) for weight, neighbors in zip(weights, coupling, strict=True)]
@@ -121,8 +116,8 @@ def by_lane(inputs: list, lanes: list[Lane]) -> list[list]:
 
 
 def scan_diagonals(
-    part: GridPart, lanes: list[Lane], inputs, features: list[torch.Tensor], saved: list[torch.Tensor | None]
-) -> torch.Tensor:
+    part: GridPart, lanes: list[Lane], inputs, features: list[Tensor], saved: list[Tensor | None]
+) -> Tensor:
     """Run through the anti-diagonals of some rows of the batch.
 
     Args:
@@ -155,9 +150,7 @@ def scan_diagonals(
     return part.sum_directions(all_h)
 
 
-def scan_backward(
-    part: GridPart, lanes: list[Lane], totals, grad_features, saved, grad: torch.Tensor, grad_weights
-) -> None:
+def scan_backward(part: GridPart, lanes: list[Lane], totals, grad_features, saved, grad: Tensor, grad_weights) -> None:
     """Run backward through them.
 
     Args:
@@ -171,7 +164,7 @@ def scan_backward(
     """
     all_c, saved = saved[: len(lanes)], saved[len(lanes) :]
     all_grad_h = grad.index_select(0, part.places)
-    all_grad_c: list[torch.Tensor | None] = [None] * len(lanes)
+    all_grad_c: list[Tensor | None] = [None] * len(lanes)
     grad_outputs = all_grad_h.chunk(len(lanes), 1)
     for t, diagonal in reversed(list(enumerate(part.diagonals))):
         for number, (lane, grad_output) in enumerate(zip(lanes, grad_outputs, strict=True)):
@@ -188,7 +181,7 @@ def scan_backward(
                 lane.multiply_backward(grad_gates, states, sources, grad_weights[number])
 
 
-def beside(parts: list[torch.Tensor]) -> torch.Tensor | None:
+def beside(parts: list[Tensor]) -> Tensor | None:
     """Concatenate neighbors and features, if any; a single one is not copied."""
     if len(parts) < 2:
         return parts[0] if parts else None
@@ -207,7 +200,7 @@ class Lane:
         neighbors: The cells whose h and c it reads, as in `COUPLINGS`.
     """
 
-    def __init__(self, weight: torch.Tensor, neighbors: tuple[tuple[int, int], ...]):
+    def __init__(self, weight: Tensor, neighbors: tuple[tuple[int, int], ...]):
         self.neighbors = neighbors
         self.n_gates = 3 + len(neighbors)
         self.hidden_size = len(weight) // self.n_gates
@@ -215,31 +208,31 @@ class Lane:
         self.to_sigmoid(self.forward_weight.t())
         self.complete(self.backward_weight)
 
-    def to_sigmoid(self, inputs: torch.Tensor) -> torch.Tensor:
+    def to_sigmoid(self, inputs: Tensor) -> Tensor:
         """Turn inputs of gates, `(…, gates * hidden_size)`, into those of σ, in place."""
         inputs.narrow(1, 0, self.hidden_size).mul_(-2)
         return inputs
 
-    def complete(self, grad_gates: torch.Tensor) -> torch.Tensor:
+    def complete(self, grad_gates: Tensor) -> Tensor:
         """Turn what `step_backward` leaves of the gradient of the inputs into all of it, in place."""
         grad_gates.narrow(1, 0, self.hidden_size).mul_(4)
         return grad_gates
 
-    def read_inputs(self, sources: list[tuple[PairLayout, torch.Tensor]], t: int) -> torch.Tensor:
+    def read_inputs(self, sources: list[tuple[PairLayout, Tensor]], t: int) -> Tensor:
         """Sum the inputs of σ of an anti-diagonal, in separate memory."""
         if len(sources) == 1:
             ((layout, laid_out),) = sources
-            gates = layout.copy(laid_out, t)
-            return gates if layout.copies else self.to_sigmoid(gates)
+            gates = layout.read(laid_out, t)
+            return gates.clone() if layout.copies else self.to_sigmoid(gates)
         # Beside a sentence of a single word, the other's words are pairs.
         reads = ((layout, layout.read(laid_out, t)) for layout, laid_out in sources)
         return torch.add(*(part if layout.copies else self.to_sigmoid(part) for layout, part in reads))
 
-    def neighbors_in(self, cells: torch.Tensor, diagonal: AntiDiagonal) -> list[torch.Tensor]:
+    def neighbors_in(self, cells: Tensor, diagonal: AntiDiagonal) -> list[Tensor]:
         """See the neighbors of an anti-diagonal's cells among all cells: a `(rows, width)` each, or none at all."""
         return [cells[diagonal.neighbors[step_x]] for step_x, _ in self.neighbors if diagonal.neighbors]
 
-    def step(self, gates, c_before, c, h) -> torch.Tensor:
+    def step(self, gates, c_before, c, h) -> Tensor:
         """Turn the inputs of σ, `gates`, into the gates, in place, fill `c` and `h`, and return σ(-2c)."""
         candidate, output, entry, *forgets = gates.chunk(self.n_gates, dim=1)
         gates.sigmoid_()
@@ -250,7 +243,7 @@ class Lane:
         torch.addcmul(output, output, squashed, value=-2, out=h)
         return squashed
 
-    def step_backward(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[torch.Tensor, torch.Tensor]:
+    def step_backward(self, grad_h, grad_c, gates, squashed, c_before) -> tuple[Tensor, Tensor]:
         """Return the gradients of the inputs of σ and of c.
 
         Given are those of h and, as far as the anti-diagonal after uses it, of c. Both are overwritten.
@@ -269,9 +262,7 @@ class Lane:
             torch.mul(grad_c, before, out=grad_forget)
         return sigmoid_backward_out(grad_gates, gates, grad_input=grad_gates), grad_c
 
-    def forget_backward(
-        self, grad_c: torch.Tensor, gates: torch.Tensor, diagonal: AntiDiagonal, before: AntiDiagonal
-    ) -> torch.Tensor:
+    def forget_backward(self, grad_c: Tensor, gates: Tensor, diagonal: AntiDiagonal, before: AntiDiagonal) -> Tensor:
         """Return the gradient of c of the anti-diagonal `before`, given that of c and the gates of `diagonal`."""
         origin, border = before.border.start, before.border.stop - before.border.start
         # With a cell before and one after, for neighbors that are none.
@@ -288,9 +279,7 @@ class Lane:
                 torch.mul(grad_c, forgets[number], out=total[start:stop])
         return total[border:-border]
 
-    def multiply_backward(
-        self, grad_gates, states, grad_sources: list[torch.Tensor], grad_weight: torch.Tensor
-    ) -> None:
+    def multiply_backward(self, grad_gates, states, grad_sources: list[Tensor], grad_weight: Tensor) -> None:
         """Add what gates say of the parts of `states`, as `beside` got them, and of the weights."""
         columns = slice(-states.shape[1], None)
         grad_weight[:, columns].t().add_(multiply(states.t(), grad_gates.t()))
@@ -299,3 +288,82 @@ class Lane:
         widths = [source.shape[1] for source in grad_sources]
         for grad, source in zip(grad_states.split(widths, 1), grad_sources, strict=True):
             source.add_(grad)
+
+
+class ScanOrder(NamedTuple):
+    """The inputs of a `GridOrder`: numbers of words of X and Y in each row, `(batch,)`, and directions."""
+
+    x_lengths: Tensor
+    y_lengths: Tensor
+    directions: tuple[tuple[bool, bool], ...]
+
+
+def scan_coupled_lstm(
+    inputs: list[Tensor], weights: list[Tensor], order: ScanOrder, coupling: str, features: Tensor | None = None
+) -> Tensor:
+    """Do what `coupled_lstm` does, slower: direction after direction, a step for each anti-diagonal.
+
+    At step t the i-th word of X meets the (t - i)-th of Y, so that h and c of the step before are those of the
+    neighbor (i, j - 1), and a row further up those of (i - 1, j). What features add
+    depends on no state, and joins the inputs.
+    """
+    n, m = inputs[0].shape[1], inputs[-1].shape[2]
+    if features is not None:
+        width = features.shape[-1]
+        added = (nn.functional.linear(features, weight[:, -width:]) for weight in weights)
+        inputs = [grid + part for grid, part in zip(inputs, added, strict=False)] + inputs[len(weights) :]
+        weights = [weight[:, :-width] for weight in weights]
+    hidden = []
+    for flips in order.directions:
+        lengths = zip((order.x_lengths, order.y_lengths), (n, m), flips, strict=True)
+        x, y = (reading_order(*side) for side in lengths)
+        grids = [_read(grid.expand(-1, n, m, -1), x, y) for grid in inputs]
+        hidden.append(_read(_scan_direction(grids, weights, COUPLINGS[coupling]), x, y))
+    return reduce(torch.add, hidden)
+
+
+def _read(grid: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Put a grid `(batch, n, m, width)` in the order of reading, or back."""
+    return _take(_take(grid, x[:, :, None, None], dim=1), y[:, None, :, None], dim=2)
+
+
+def _take(x: Tensor, places: Tensor, dim: int) -> Tensor:
+    """As `take_along_dim`, which wants to know sizes as numbers."""
+    shape = [places.shape[other] if other == dim else x.shape[other] for other in range(x.dim())]
+    return x.gather(dim, places.expand(shape))
+
+
+def _scan_direction(
+    grids: list[Tensor], weights: list[Tensor], neighbors: tuple[tuple[tuple[int, int], ...], ...]
+) -> Tensor:
+    """Run from the first words to the last; the neighbors of each LSTM as `COUPLINGS` has them."""
+    batch, n, m, _ = grids[0].shape
+    count, size = len(weights), weights[0].shape[0] // (3 + len(neighbors[0]))
+    i, t = torch.arange(n, device=grids[0].device).unsqueeze(1), torch.arange(n + m - 1, device=grids[0].device)
+    j = (t - i)[None, :, :, None]
+    grids = [reduce(torch.add, grids)] if count == 1 else grids
+    skewed = [_take(grid, j.clamp(0, m - 1), dim=2).permute(2, 0, 1, 3) for grid in grids]
+    is_cell = ((j >= 0) & (j < m)).permute(2, 0, 1, 3)
+
+    def before(state: Tensor, steps: tuple[int, int]) -> Tensor:
+        return nn.functional.pad(state[:, :-1], (0, 0, 1, 0)) if steps[0] else state
+
+    def step(*tensors: Tensor) -> tuple[Tensor, ...]:
+        h, c, inputs, weights = (tensors[k : k + count] for k in (0, count, 2 * count, 3 * count + 1))
+        is_cell = tensors[3 * count]
+        both, new_h, new_c = torch.cat(h, dim=-1), [], []
+        for lane in range(count):
+            states = torch.cat([before(both, steps) for steps in neighbors[lane]], dim=-1)
+            gates = inputs[lane] + nn.functional.linear(states, weights[lane])
+            candidate, output, entry, *forgets = gates.split(size, dim=-1)
+            cell = entry.sigmoid() * candidate.tanh()
+            for forget, steps in zip(forgets, neighbors[lane], strict=True):
+                cell = cell + forget.sigmoid() * before(c[lane], steps)
+            new_c.append(torch.where(is_cell, cell, 0.0))
+            new_h.append(torch.where(is_cell, output.sigmoid() * cell.tanh(), 0.0))
+        return *new_h, *new_c, torch.cat(new_h, dim=-1)
+
+    start = [grids[0].new_zeros(batch, n, size) for _ in range(2 * count)]
+    _, (hidden,) = scan(step, start, [*skewed, is_cell], weights)
+    t = (i + torch.arange(m, device=i.device))[None, :, :, None]
+    return _take(hidden.permute(1, 2, 0, 3), t, dim=2)

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
 from ..layers.copying import Copying
-from ..layers.encoder_decoder import SET_BY_MODEL
-from ..layers.packing import LstmState
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
+from ..layers.lstm_kernels import LstmState, select_states
 from ..layers.precision import at_least_single
 from ..layers.recurrent import StackedLstm
 from .configuration_dnpg import DnpgConfig
@@ -41,12 +36,12 @@ class Separator(nn.Module):
         )
         self.score = nn.Linear(self.lstm.output_size, len(LEVELS))
 
-    def forward(self, words: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Map embeddings `(batch, length, hidden_size)` to scores before the softmax, `(batch, length, 2)`."""
         return self.score(self.lstm(words, mask)[0])
 
 
-def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor:
+def draw_levels(logits: Tensor, temperature: float | None) -> Tensor:
     """Give every word one level, as a one-hot vector `(batch, length, 2)` through which the separator learns.
 
     With a temperature it is drawn from logits of that shape, by the straight-through form of the Gumbel-softmax (Jang
@@ -59,7 +54,7 @@ def draw_levels(logits: torch.Tensor, temperature: float | None) -> torch.Tensor
     return nn.functional.gumbel_softmax(logits, tau=temperature, hard=True)
 
 
-def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
+def read_levels(levels: Sequence, ids: Tensor) -> Tensor:
     """Read levels that were set by hand; returns `(batch, source_length)`.
 
     Args:
@@ -85,7 +80,7 @@ def read_levels(levels: Sequence, ids: torch.Tensor) -> torch.Tensor:
     return torch.tensor(rows, device=ids.device)
 
 
-def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> torch.Tensor:
+def count_template_positions(mask: Tensor, is_phrase: Tensor) -> Tensor:
     """Number the places of the template, from 0: each of its words is one, and so is each run of phrase words.
 
     So the template does not depend on the content or length of its slots. Both masks are `(batch, length)`.
@@ -96,7 +91,7 @@ def count_template_positions(mask: torch.Tensor, is_phrase: torch.Tensor) -> tor
     return ((~goes_on).long().cumsum(1) - 1).gather(1, back)
 
 
-def attended_words(of_level: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def attended_words(of_level: Tensor, mask: Tensor) -> Tensor:
     """The attention mask: the words of a level, or all words of a row without any of that level.
 
     With nothing allowed the softmax would be uniform over padding too. Both masks are `(batch, length)`.
@@ -104,7 +99,7 @@ def attended_words(of_level: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return of_level | (mask.bool() & ~of_level.any(1, keepdim=True))
 
 
-def _words_first(mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _words_first(mask: Tensor) -> tuple[Tensor, Tensor]:
     """The permutation that moves the words of each row before its padding, and its inverse."""
     order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True)
     return order, order.argsort(dim=1)
@@ -121,17 +116,15 @@ class Control(NamedTuple):
             it generates none; None for no constraint.
     """
 
-    levels: torch.Tensor
-    words: torch.Tensor
-    allowed: torch.Tensor
-    copied: torch.Tensor | None = None
+    levels: Tensor
+    words: Tensor
+    allowed: Tensor
+    copied: Tensor | None = None
 
 
-class Progress(NamedTuple):
-    """How far each row's template is written: so many `written` words, and `in_phrase` where a phrase word follows."""
-
-    written: torch.Tensor
-    in_phrase: torch.Tensor
+# How far each row is, as a kept level defines it: of a template, how many words are written and whether a phrase word
+# follows them, each `(batch,)`; of phrases, which words of the source are missing, `(batch, source_length)`.
+Progress = tuple[Tensor, ...]
 
 
 class KeptTemplate(NamedTuple):
@@ -142,11 +135,11 @@ class KeptTemplate(NamedTuple):
         is_behind_phrase: Whether there is a phrase between a word and the previous template word.
     """
 
-    words: torch.Tensor
-    is_behind_phrase: torch.Tensor
+    words: Tensor
+    is_behind_phrase: Tensor
 
     @classmethod
-    def of(cls, ids: torch.Tensor, levels: torch.Tensor, eos_token_id: int) -> KeptTemplate:
+    def of(cls, ids: Tensor, levels: Tensor, eos_token_id: int) -> KeptTemplate:
         """Read templates off sources `(batch, source_length)` by one-hot levels of its words, 0 at padding."""
         ids = nn.functional.pad(ids, (0, 1), value=eos_token_id)
         is_phrase, is_template = (nn.functional.pad(levels[..., level] > 0, (0, 1)) for level in range(2))
@@ -161,11 +154,9 @@ class KeptTemplate(NamedTuple):
     def start(self) -> Progress:
         """Nothing is written yet."""
         rows = self.words.new_zeros(len(self.words))
-        return Progress(rows, rows.bool())
+        return rows, rows.bool()
 
-    def follow(
-        self, inputs: torch.Tensor, is_word: torch.Tensor, progress: Progress, vocab_size: int
-    ) -> tuple[Control, Progress]:
+    def follow(self, inputs: Tensor, is_word: Tensor, progress: Progress, vocab_size: int) -> tuple[Control, Progress]:
         """The allowed words after each of `inputs`, `(batch, target_length)`; `is_word` tells them from marks.
 
         The next word of the template only; or, if a phrase precedes that word in the source, first at least one phrase
@@ -185,20 +176,14 @@ class KeptTemplate(NamedTuple):
             words.append(torch.stack((~(end | template), template), dim=1))
         may_write, may_be = torch.stack(levels, 1), torch.stack(words, 1)
         control = Control(may_write, may_be, (may_be & may_write.unsqueeze(-1)).any(2))
-        return control, Progress(written, in_phrase)
+        return control, (written, in_phrase)
 
-    def _next(self, written: torch.Tensor) -> torch.Tensor:
+    def _next(self, written: Tensor) -> Tensor:
         return self.words.gather(1, written[:, None]).squeeze(1)
 
-    def _goes_on(self, written: torch.Tensor, in_phrase: torch.Tensor) -> torch.Tensor:
+    def _goes_on(self, written: Tensor, in_phrase: Tensor) -> Tensor:
         """Whether the template's next word is allowed: there is no slot before it, or the slot is filled."""
         return in_phrase | ~self.is_behind_phrase.gather(1, written[:, None]).squeeze(1)
-
-
-class Missing(NamedTuple):
-    """Which words of the source are still to be written, `(batch, source_length)`."""
-
-    words: torch.Tensor
 
 
 class KeptPhrases(NamedTuple):
@@ -211,18 +196,16 @@ class KeptPhrases(NamedTuple):
         copies: Whether the model copies; else it generates these words alone.
     """
 
-    ids: torch.Tensor
-    is_phrase: torch.Tensor
-    ends: torch.Tensor
+    ids: Tensor
+    is_phrase: Tensor
+    ends: Tensor
     copies: bool
 
-    def start(self) -> Missing:
+    def start(self) -> Progress:
         """Nothing is written yet."""
-        return Missing(self.is_phrase)
+        return (self.is_phrase,)
 
-    def follow(
-        self, inputs: torch.Tensor, is_word: torch.Tensor, progress: Missing, vocab_size: int
-    ) -> tuple[Control, Missing]:
+    def follow(self, inputs: Tensor, is_word: Tensor, progress: Progress, vocab_size: int) -> tuple[Control, Progress]:
         """The allowed words after each word of the target; arguments as in `KeptTemplate.follow`.
 
         The phrase level writes only missing words; the sentence level anything, but the end once all are written.
@@ -241,9 +224,9 @@ class KeptPhrases(NamedTuple):
         own = free if self.copies else self._mark(missing, vocab_size)
         levels = torch.stack((may_write, torch.ones_like(may_write)), dim=-1)
         copied = missing if self.copies else None
-        return Control(levels, torch.stack((own, free), dim=2), allowed, copied), Missing(words)
+        return Control(levels, torch.stack((own, free), dim=2), allowed, copied), (words,)
 
-    def _mark(self, missing: torch.Tensor, vocab_size: int) -> torch.Tensor:
+    def _mark(self, missing: Tensor, vocab_size: int) -> Tensor:
         """The missing words among those of the vocabulary, `(batch, target_length, vocab_size)`."""
         known = missing & (self.ids < vocab_size).unsqueeze(1)
         columns = self.ids.unsqueeze(1).where(known, vocab_size)
@@ -264,31 +247,15 @@ class DnpgCache(DynamicCache):
     def __init__(self):
         super().__init__()
         self.state: LstmState | None = None
-        self.progress: Progress | Missing | None = None
+        self.progress: Progress | None = None
 
-    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+    def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep, for every beam, what belongs to the hypothesis `beam_idx` that it continues."""
         super().reorder_cache(beam_idx)
-        self._select(beam_idx)
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        super().batch_select_indices(indices)
-        self._select(indices)
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat every row of the batch `repeats` times, next to each other."""
-        super().batch_repeat_interleave(repeats)
         if self.state is not None:
-            rows = torch.arange(self.state[0].shape[1], device=self.state[0].device)
-            self._select(rows.repeat_interleave(repeats))
-
-    def _select(self, rows: torch.Tensor) -> None:
-        if self.state is not None:
-            h, c = self.state
-            self.state = (h.index_select(1, rows), c.index_select(1, rows))
+            self.state = select_states(self.state, beam_idx)
         if self.progress is not None:
-            self.progress = type(self.progress)(*(part.index_select(0, rows) for part in self.progress))
+            self.progress = tuple(part.index_select(0, beam_idx) for part in self.progress)
 
 
 @dataclass
@@ -306,19 +273,19 @@ class DnpgEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights there.
     """
 
-    last_hidden_state: torch.Tensor = SET_BY_MODEL
-    sentence_states: torch.Tensor = SET_BY_MODEL
-    levels: torch.Tensor = SET_BY_MODEL
-    level_logits: torch.Tensor = SET_BY_MODEL
-    source_ids: torch.Tensor = SET_BY_MODEL
+    last_hidden_state: Tensor = SET_BY_MODEL
+    sentence_states: Tensor = SET_BY_MODEL
+    levels: Tensor = SET_BY_MODEL
+    level_logits: Tensor = SET_BY_MODEL
+    source_ids: Tensor = SET_BY_MODEL
     num_outside_words: int = SET_BY_MODEL
 
 
 @dataclass
-class DnpgDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class DnpgDecoderOutput(DecoderOutput):
     """Decoder outputs, with the aggregator's scores and, if any, copy weights."""
 
-    level_logits: torch.Tensor = SET_BY_MODEL
+    level_logits: Tensor = SET_BY_MODEL
     copying: Copying | None = None
 
 
@@ -333,14 +300,14 @@ class DnpgModelOutput(Seq2SeqModelOutput):
         source_levels: As `DnpgSeq2SeqLMOutput` has it; so too the three below.
     """
 
-    last_hidden_state: torch.Tensor = SET_BY_MODEL
-    aggregated_logits: torch.Tensor = SET_BY_MODEL
+    last_hidden_state: Tensor = SET_BY_MODEL
+    aggregated_logits: Tensor = SET_BY_MODEL
     copying: Copying | None = None
     control: Control | None = None
-    source_levels: torch.Tensor | None = None
-    target_levels: torch.Tensor | None = None
-    source_level_logits: torch.Tensor | None = None
-    target_level_logits: torch.Tensor | None = None
+    source_levels: Tensor | None = None
+    target_levels: Tensor | None = None
+    source_level_logits: Tensor | None = None
+    target_level_logits: Tensor | None = None
 
 
 @dataclass
@@ -357,8 +324,8 @@ class DnpgSeq2SeqLMOutput(Seq2SeqLMOutput):
             target_length, source_length)`, with `copy`.
     """
 
-    source_levels: torch.Tensor | None = None
-    target_levels: torch.Tensor | None = None
-    source_level_logits: torch.Tensor | None = None
-    target_level_logits: torch.Tensor | None = None
-    copy_weights: torch.Tensor | None = None
+    source_levels: Tensor | None = None
+    target_levels: Tensor | None = None
+    source_level_logits: Tensor | None = None
+    target_level_logits: Tensor | None = None
+    copy_weights: Tensor | None = None

@@ -1,25 +1,22 @@
-from __future__ import annotations
-
 from typing import Any, Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers import initialization as init
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.attention import AdditiveAttention
 from ..layers.copying import Copying, add_copied_words, copying_loss, count_outside_words
-from ..layers.dropout import Dropout
 from ..layers.encoder_decoder import EncoderDecoder, WritingPreTrainedModel
-from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss, scored
+from ..layers.language_model_head import LanguageModelHeadMixin, language_model_loss, score_words, scored
 from ..layers.precision import at_least_single
-from ..layers.recurrent import StackedLstm
+from ..layers.recurrent import AdditiveAttention, StackedLstm
 from ..layers.scan import is_traced
 from ..layers.token_ids import embed
 from ..layers.transformer import (
+    Dropout,
     Memory,
     MultiHeadAttention,
     PostNormLayer,
@@ -29,7 +26,6 @@ from ..layers.transformer import (
     sinusoids,
     to_additive,
 )
-from ..layers.vocabulary import score_words
 from .configuration_dnpg import DnpgConfig
 from .levels import (
     LEVELS,
@@ -89,9 +85,9 @@ class DnpgEncoder(DnpgPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        source_levels: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        source_levels: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> DnpgEncoderOutput:
@@ -117,9 +113,7 @@ class DnpgEncoder(DnpgPreTrainedModel):
             num_outside_words=count,
         )
 
-    def _choose_levels(
-        self, logits: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor, given: torch.Tensor | None
-    ) -> torch.Tensor:
+    def _choose_levels(self, logits: Tensor, ids: Tensor, mask: Tensor, given: Tensor | None) -> Tensor:
         """One-hot levels; those given by the caller take precedence.
 
         The end mark is always the template's, and a word outside the vocabulary always a phrase's.
@@ -135,9 +129,7 @@ class DnpgEncoder(DnpgPreTrainedModel):
         levels = torch.where(fixed.any(-1, keepdim=True), fixed.to(levels.dtype), levels)
         return levels * mask.unsqueeze(-1).to(levels.dtype)
 
-    def _encode_phrases(
-        self, words: torch.Tensor, levels: torch.Tensor, mask: torch.Tensor, output_attentions: bool | None
-    ) -> torch.Tensor:
+    def _encode_phrases(self, words: Tensor, levels: Tensor, mask: Tensor, output_attentions: bool | None) -> Tensor:
         places = mask.long().cumsum(1)
         distance = (places.unsqueeze(2) - places.unsqueeze(1)).abs()
         seen = (distance <= self.config.window_size // 2) & mask.bool().unsqueeze(1)
@@ -147,7 +139,7 @@ class DnpgEncoder(DnpgPreTrainedModel):
             states = layer(states, window, output_attentions=output_attentions)
         return states
 
-    def _encode_template(self, words: torch.Tensor, levels: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _encode_template(self, words: Tensor, levels: Tensor, mask: Tensor) -> Tensor:
         is_phrase, is_template = (levels[..., level] > 0 for level in (PHRASE, SENTENCE))
         positions = count_template_positions(mask.bool(), is_phrase)
         states = words * levels[..., SENTENCE : SENTENCE + 1]
@@ -171,12 +163,9 @@ class DnpgDecoder(DnpgPreTrainedModel):
     def __init__(self, config: DnpgConfig):
         super().__init__(config)
         size, first = config.hidden_size, config.sentence_layers
-        memory = [(size, size)]
-        self.sentence_layers = nn.ModuleList(
-            PostNormLayer(config, config.num_heads, memory, index) for index in range(first)
-        )
-        self.phrase_layers = nn.ModuleList(
-            PostNormLayer(config, config.num_heads, memory, first + index) for index in range(config.num_layers)
+        self.sentence_layers, self.phrase_layers = (
+            nn.ModuleList(PostNormLayer(config, config.num_heads, [(size, size)], index) for index in numbers)
+            for numbers in (range(first), range(first, first + config.num_layers))
         )
         self.aggregator = StackedLstm(2 * size, config.aggregator_size, 1)
         self.score_levels = nn.Linear(config.aggregator_size, len(LEVELS))
@@ -188,11 +177,11 @@ class DnpgDecoder(DnpgPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
         encoder_outputs: DnpgEncoderOutput,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
@@ -221,7 +210,7 @@ class DnpgDecoder(DnpgPreTrainedModel):
             copying=None if self.pointer is None else self._copy(self.pointer, phrase_states, encoder_outputs),
         )
 
-    def _window(self, attention_mask: torch.Tensor | None, states: torch.Tensor, past: int) -> torch.Tensor:
+    def _window(self, attention_mask: Tensor | None, states: Tensor, past: int) -> Tensor:
         length = past + states.shape[1]
         places = torch.arange(length, device=states.device)[None]
         if attention_mask is not None:
@@ -229,21 +218,21 @@ class DnpgDecoder(DnpgPreTrainedModel):
         near = places[:, past:, None] - places[:, None, :] < self.config.window_size
         return to_additive(near.unsqueeze(1), states.dtype)
 
-    def _make_memories(self, encoder: DnpgEncoderOutput, attention_mask: torch.Tensor | None) -> tuple[Memory, Memory]:
+    def _make_memories(self, encoder: DnpgEncoderOutput, attention_mask: Tensor | None) -> tuple[Memory, Memory]:
         """The words of each level; for a level without words, the whole source with zero states."""
         if attention_mask is None:
             attention_mask = torch.ones_like(encoder.source_ids)
 
-        def memory_of(level: int, states: torch.Tensor) -> Memory:
+        def memory_of(level: int, states: Tensor) -> Memory:
             attended = attended_words(encoder.levels[..., level] > 0, attention_mask)
             return Memory(states, states, additive_mask(attended, states.dtype))
 
         return memory_of(SENTENCE, encoder.sentence_states), memory_of(PHRASE, encoder.last_hidden_state)
 
-    def _copy(self, pointer: AdditiveAttention, states: torch.Tensor, encoder: DnpgEncoderOutput) -> Copying:
+    def _copy(self, pointer: AdditiveAttention, states: Tensor, encoder: DnpgEncoderOutput) -> Copying:
         """Point at phrase words: `σ(w·[s; c] + b)` is generated, the rest copied (See et al. 2017, section 2.2)."""
         memory, is_phrase = encoder.last_hidden_state, encoder.levels[..., PHRASE] > 0
-        contexts, weights = pointer(states, pointer.project_keys(memory), memory, is_phrase)
+        contexts, weights = pointer(pointer.query(states), pointer.project_keys(memory), memory, is_phrase)
         gate = at_least_single(cast(nn.Linear, self.gate)(torch.cat((states, contexts), dim=-1)))
         # Without a phrase word there is nothing to copy.
         can_copy = is_phrase.any(1)[:, None, None]
@@ -279,8 +268,6 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     anew; the pipeline does so by itself.
     """
 
-    encoder: DnpgEncoder
-    decoder: DnpgDecoder
     encoder_class, decoder_class = DnpgEncoder, DnpgDecoder
     encoder_output_class, encoder_output_reason = DnpgEncoderOutput, "it carries the levels"
     output_class = DnpgModelOutput
@@ -288,12 +275,12 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        source_levels: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        source_levels: Tensor | None = None,
         levels: Literal["phrase", "sentence", "both"] | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: DnpgEncoderOutput | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
@@ -331,7 +318,7 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         embeddings = self.embed_targets(decoder_input_ids, outside)
         if cache is None and (self.config.use_cache if use_cache is None else use_cache):
             cache = EncoderDecoderCache(DnpgCache(), DynamicCache())
-        control = self._control(levels, outputs, cast(torch.Tensor, decoder_input_ids), decoder_attention_mask, cache)
+        control = self._control(levels, outputs, cast(Tensor, decoder_input_ids), decoder_attention_mask, cache)
         decoded = self.decoder(
             embeddings * self.config.hidden_size**0.5,
             attention_mask=decoder_attention_mask,
@@ -356,8 +343,8 @@ class DnpgModel(EncoderDecoder, DnpgPreTrainedModel):
         self,
         levels: str | None,
         encoder: DnpgEncoderOutput,
-        inputs: torch.Tensor,
-        mask: torch.Tensor | None,
+        inputs: Tensor,
+        mask: Tensor | None,
         cache: EncoderDecoderCache | None,
     ) -> Control | None:
         """The constraint; None lets both levels rewrite."""
@@ -402,13 +389,13 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
 
     def generate(self, *args: Any, source_levels: Any = None, **kwargs: Any) -> Any:
         """Generate as the base class does, with levels by hand, as names or as numbers."""
-        if source_levels is not None and not isinstance(source_levels, torch.Tensor):
+        if source_levels is not None and not isinstance(source_levels, Tensor):
             ids: Any = args[0] if args else kwargs.get("input_ids", kwargs.get("inputs"))
             source_levels = read_levels(source_levels, ids)
         kwargs |= {} if source_levels is None else {"source_levels": source_levels}
         return super().generate(*args, **kwargs)
 
-    def score(self, outputs: DnpgModelOutput, labels: torch.Tensor | None) -> dict[str, Any]:
+    def score(self, outputs: DnpgModelOutput, labels: Tensor | None) -> dict[str, Any]:
         """Mix both levels: `log Σ_z P(z_t) P_z(y_t)`, and with `copy` words that the phrase level copies.
 
         In training, a model that copies leaves the logits of labels out.
@@ -437,7 +424,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
             "copy_weights": weights,
         }
 
-    def score_levels(self, outputs: DnpgModelOutput) -> tuple[torch.Tensor, torch.Tensor]:
+    def score_levels(self, outputs: DnpgModelOutput) -> tuple[Tensor, Tensor]:
         """What each level would write and how likely it is to write, as logarithms of probabilities.
 
         If one level is kept, only allowed words have probability; the sentence level's probability of a premature end
@@ -456,7 +443,7 @@ class DnpgForConditionalGeneration(LanguageModelHeadMixin, DnpgPreTrainedModel, 
         return words, torch.stack((torch.logaddexp(phrase, early), sentence), dim=-1)
 
 
-def _forbid(logits: torch.Tensor, control: Control | None) -> torch.Tensor:
+def _forbid(logits: Tensor, control: Control | None) -> Tensor:
     """Leave no chance to a word that no level may write, however many beams look for one."""
     if control is None:
         return logits

@@ -4,21 +4,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import nn
-from transformers.modeling_outputs import (
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from torch import Tensor, nn
+from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.attention import AdditiveAttention
 from ..layers.copying import Copying, add_copied_words, copying_loss, count_outside_words
-from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
 from ..layers.language_model_head import scored
 from ..layers.precision import at_least_single
-from ..layers.recurrent import RecurrentCache
+from ..layers.recurrent import AdditiveAttention, RecurrentCache
 from ..layers.token_ids import check_pair, embed, join_rows
 from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmDecoder,
@@ -34,9 +29,9 @@ from .configuration_edit_lstm import EditLstmConfig
 class EmbeddedSentences(NamedTuple):
     """A batch of sentences: ids `(batch, length)`, their mask of 1 and 0, and their embeddings."""
 
-    ids: torch.Tensor
-    mask: torch.Tensor
-    embeddings: torch.Tensor
+    ids: Tensor
+    mask: Tensor
+    embeddings: Tensor
 
 
 class EditVector(nn.Module):
@@ -53,7 +48,7 @@ class EditVector(nn.Module):
         marks = {config.pad_token_id, config.bos_token_id, config.decoder_start_token_id, *ends}
         self.marks = sorted(marks - {None})
 
-    def forward(self, p: EmbeddedSentences, q: EmbeddedSentences) -> torch.Tensor:
+    def forward(self, p: EmbeddedSentences, q: EmbeddedSentences) -> Tensor:
         """Add up the words of a batch of pairs; returns `(batch, edit_vector_size)`."""
         words_of_p, words_of_q = self._find_words(p), self._find_words(q)
         inserted = find_words_missing_from(q.ids, words_of_q, p.ids, words_of_p)
@@ -64,40 +59,20 @@ class EditVector(nn.Module):
         ]
         return self.word(torch.stack(sums, dim=1)).flatten(1)
 
-    def _find_words(self, sentences: EmbeddedSentences) -> torch.Tensor:
+    def _find_words(self, sentences: EmbeddedSentences) -> Tensor:
         ids, mask, _ = sentences
         return mask.bool() & ~torch.isin(ids, torch.tensor(self.marks, device=ids.device))
 
 
-def find_words_missing_from(
-    ids: torch.Tensor, words: torch.Tensor, other_ids: torch.Tensor, other_words: torch.Tensor
-) -> torch.Tensor:
+def find_words_missing_from(ids: Tensor, words: Tensor, other_ids: Tensor, other_words: Tensor) -> Tensor:
     """Mark the `words` of sentences `(batch, length)` that the other sentences lack, each at its first place."""
     in_other = _same(ids, other_ids, other_words).any(-1)
     is_repeated = _same(ids, ids, words).tril(-1).any(-1)
     return words & ~in_other & ~is_repeated
 
 
-def _same(ids: torch.Tensor, other_ids: torch.Tensor, other_words: torch.Tensor) -> torch.Tensor:
+def _same(ids: Tensor, other_ids: Tensor, other_words: Tensor) -> Tensor:
     return (ids.unsqueeze(2) == other_ids.unsqueeze(1)) & other_words.unsqueeze(1)
-
-
-class CopyMemory(NamedTuple):
-    """A retrieved pair as the copy mechanism reads it: p and q each with states, their mask and attention keys.
-
-    Args:
-        states: `(batch, length, memory_size)` of p and of q.
-        masks: `(batch, length)` of each, 0 at padding.
-        keys: The output of `CopyMechanism.project_keys` for the states.
-        ids: Words of p, then of q, `(batch, lengths of both)`; from `vocab_size` on, outside the vocabulary.
-        num_outside_words: How many words outside the vocabulary the batch can copy.
-    """
-
-    states: tuple[torch.Tensor, torch.Tensor]
-    masks: tuple[torch.Tensor, torch.Tensor]
-    keys: tuple[torch.Tensor, torch.Tensor]
-    ids: torch.Tensor
-    num_outside_words: int
 
 
 class CopyMechanism(nn.Module):
@@ -117,27 +92,29 @@ class CopyMechanism(nn.Module):
         self.gate = nn.Linear(joined_size, 3)
         self.combine = nn.Linear(joined_size, config.hidden_size, bias=False)
 
-    def project_keys(self, states: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def project_keys(self, encoder: EditLstmEncoderOutput) -> tuple[Tensor, ...]:
         """Map the states of p and q to attention keys, once a pair."""
-        pointers = (cast(AdditiveAttention, pointer) for pointer in self.pointers)
-        p, q = (pointer.project_keys(memory) for pointer, memory in zip(pointers, states, strict=True))
-        return p, q
+        states, pointers = (encoder.source_states, encoder.target_states), cast(Any, self.pointers)
+        return tuple(pointer.project_keys(memory) for pointer, memory in zip(pointers, states, strict=True))
 
-    def forward(self, outputs: torch.Tensor, memory: CopyMemory) -> tuple[torch.Tensor, Copying]:
-        """Point from all attentional states `(batch, target_length, hidden_size)` at once.
+    def forward(
+        self, outputs: Tensor, encoder: EditLstmEncoderOutput, keys: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Copying]:
+        """Point from all attentional states `(batch, target_length, hidden_size)` at once, with `project_keys`' keys.
 
         Returns the states to generate words from, of the same shape, and the copy weights.
         """
-        pairs = zip(self.pointers, memory.keys, memory.states, memory.masks, strict=True)
-        contexts, weights = zip(*(pointer(outputs, *side) for pointer, *side in pairs), strict=True)
+        states, masks = (encoder.source_states, encoder.target_states), (encoder.source_mask, encoder.target_mask)
+        pairs = zip(cast(Any, self.pointers), keys, states, masks, strict=True)
+        contexts, weights = zip(*(pointer(pointer.query(outputs), *side) for pointer, *side in pairs), strict=True)
         joined = torch.cat((outputs, *contexts), dim=-1)
         log_gates = at_least_single(self.gate(joined)).log_softmax(dim=-1)
         shares = log_gates[..., 1:].exp().split(1, dim=-1)
         copied = torch.cat(
             [share * at_least_single(side) for share, side in zip(shares, weights, strict=True)], dim=-1
         )
-        mask = torch.cat(memory.masks, dim=1)
-        copying = Copying(log_gates[..., :1], copied, memory.ids, mask, memory.num_outside_words)
+        mask = torch.cat(masks, dim=1)
+        copying = Copying(log_gates[..., :1], copied, encoder.copy_ids, mask, encoder.num_outside_words)
         return torch.tanh(self.combine(joined)), copying
 
 
@@ -159,17 +136,17 @@ class EditLstmEncoderOutput(ResidualLstmEncoderOutput):
         hidden_states: On request, the embeddings of x and every layer's output.
     """
 
-    edit_vector: torch.Tensor = SET_BY_MODEL
-    source_states: torch.Tensor = SET_BY_MODEL
-    source_mask: torch.Tensor = SET_BY_MODEL
-    target_states: torch.Tensor = SET_BY_MODEL
-    target_mask: torch.Tensor = SET_BY_MODEL
-    copy_ids: torch.Tensor = SET_BY_MODEL
+    edit_vector: Tensor = SET_BY_MODEL
+    source_states: Tensor = SET_BY_MODEL
+    source_mask: Tensor = SET_BY_MODEL
+    target_states: Tensor = SET_BY_MODEL
+    target_mask: Tensor = SET_BY_MODEL
+    copy_ids: Tensor = SET_BY_MODEL
     num_outside_words: int = SET_BY_MODEL
 
 
 @dataclass
-class EditLstmDecoderOutput(BaseModelOutputWithPastAndCrossAttentions):
+class EditLstmDecoderOutput(DecoderOutput):
     """Decoder outputs, with the copy weights if the model copies."""
 
     copying: Copying | None = None
@@ -184,7 +161,7 @@ class EditLstmModelOutput(Seq2SeqModelOutput):
         copying: Copy weights, with `copy`.
     """
 
-    edit_vector: torch.Tensor | None = None
+    edit_vector: Tensor | None = None
     copying: Copying | None = None
 
 
@@ -198,8 +175,8 @@ class EditLstmSeq2SeqLMOutput(Seq2SeqLMOutput):
             `copy`.
     """
 
-    edit_vector: torch.Tensor | None = None
-    copy_weights: torch.Tensor | None = None
+    edit_vector: Tensor | None = None
+    copy_weights: Tensor | None = None
 
 
 class EditLstmPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -217,12 +194,12 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.Tensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.Tensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        retrieved_source_ids: Tensor | None = None,
+        retrieved_source_mask: Tensor | None = None,
+        retrieved_target_ids: Tensor | None = None,
+        retrieved_target_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> EditLstmEncoderOutput:
@@ -244,7 +221,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
             **(self._remember(p, q, outputs) if self.edit_vector is None else {"edit_vector": self.edit_vector(p, q)}),
         )
 
-    def _look_up(self, name: str, ids: torch.Tensor, mask: torch.Tensor | None) -> EmbeddedSentences:
+    def _look_up(self, name: str, ids: Tensor, mask: Tensor | None) -> EmbeddedSentences:
         known = ids
         if self.config.copy and name != "input_ids":
             known = ids.where(ids < self.config.vocab_size, self.config.unk_token_id)
@@ -252,7 +229,7 @@ class EditLstmEncoder(EditLstmPreTrainedModel, ResidualLstmEncoder):
             ids, torch.ones_like(ids) if mask is None else mask, embed(self.embed_tokens, known, name)
         )
 
-    def _remember(self, p: EmbeddedSentences, q: EmbeddedSentences, outputs: torch.Tensor) -> dict[str, Any]:
+    def _remember(self, p: EmbeddedSentences, q: EmbeddedSentences, outputs: Tensor) -> dict[str, Any]:
         """Keep the pair for the copy mechanism; its states follow those of x, in separate rows."""
         rows = p.ids.shape[0]
         source_states, target_states = outputs[rows : 2 * rows], outputs[2 * rows : 3 * rows]
@@ -279,17 +256,17 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
         """Start as the residual LSTM does, with the keys of p and q where words are copied from them."""
         cache = super().init_cache(encoder_outputs)
         if self.copy is not None:
-            cache.pair_keys = self.copy.project_keys((encoder_outputs.source_states, encoder_outputs.target_states))
+            cache.pair_keys = self.copy.project_keys(encoder_outputs)
         return cache
 
     @can_return_tuple
     def forward(
         self,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
         encoder_outputs: EditLstmEncoderOutput,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
         cache: RecurrentCache | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> EditLstmDecoderOutput:
@@ -309,14 +286,8 @@ class EditLstmDecoder(EditLstmPreTrainedModel, ResidualLstmDecoder):
         )
         outputs = EditLstmDecoderOutput(**outputs)
         if self.copy is not None:
-            memory = CopyMemory(
-                (encoder_outputs.source_states, encoder_outputs.target_states),
-                (encoder_outputs.source_mask, encoder_outputs.target_mask),
-                cast(tuple[torch.Tensor, torch.Tensor], cache.pair_keys),
-                encoder_outputs.copy_ids,
-                encoder_outputs.num_outside_words,
-            )
-            outputs.last_hidden_state, outputs.copying = self.copy(outputs.last_hidden_state, memory)
+            found = self.copy(outputs.last_hidden_state, encoder_outputs, cache.pair_keys)
+            outputs.last_hidden_state, outputs.copying = found
         return outputs
 
 
@@ -341,14 +312,14 @@ class EditLstmModel(EditLstmPreTrainedModel, ResidualLstmModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.Tensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.Tensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        retrieved_source_ids: Tensor | None = None,
+        retrieved_source_mask: Tensor | None = None,
+        retrieved_target_ids: Tensor | None = None,
+        retrieved_target_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: EditLstmEncoderOutput | None = None,
         cache: RecurrentCache | None = None,
         use_cache: bool | None = None,
@@ -399,7 +370,7 @@ class EditLstmForConditionalGeneration(EditLstmPreTrainedModel, ResidualLstmForC
         """Not where words are copied."""
         return not self.config.copy
 
-    def score(self, outputs: EditLstmModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: EditLstmModelOutput, labels: Tensor | None) -> dict[str, Tensor | None]:
         """Compute what the base class does and, with `copy`, `copy_weights`.
 
         In training, a model that copies leaves the logits of labels out, which take as long as all the rest of its

@@ -1,28 +1,21 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers import initialization as init
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqLMOutput,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.dropout import Dropout
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.token_ids import check_pair, embed, join_rows
 from ..layers.transformer import (
+    Dropout,
     Memory,
     MultiHeadAttention,
     PostNormLayer,
@@ -37,22 +30,8 @@ from .configuration_fset import FsetConfig
 class Tokens(NamedTuple):
     """A batch of sequences: embeddings `(batch, length, hidden_size)` and their mask `(batch, length)` of 1 and 0."""
 
-    states: torch.Tensor
-    mask: torch.Tensor
-
-
-class Edits(NamedTuple):
-    """What turns p into q.
-
-    Args:
-        vector: z, `(batch, edit_vector_size)`; None if the configuration has none.
-        micro: M, `(batch, p_length, micro_edit_size)`; one for each token of p.
-        positions: R_p, `(batch, p_length, hidden_size)`: where in p each edit applies.
-    """
-
-    vector: torch.Tensor | None
-    micro: torch.Tensor
-    positions: torch.Tensor
+    states: Tensor
+    mask: Tensor
 
 
 class SoleMap(nn.Linear):
@@ -84,34 +63,32 @@ class EditProvider(nn.Module):
             self.aggregate = nn.Parameter(torch.empty(size))
             self.combine = SoleMap(2 * config.micro_edit_size, config.edit_vector_size, bias=False)
 
-    def forward(self, p: Tokens, q: Tokens) -> Edits:
-        """Find the edits of a batch of pairs."""
+    def forward(self, p: Tokens, q: Tokens) -> tuple[Tensor | None, Tensor, Tensor]:
+        """Find the edits of a batch of pairs: z, which may be None, M and R_p, as `FsetEncoderOutput` has them."""
         rows, length = p.mask.shape
         both, reverse = (Tokens(*join_rows(*zip(*sides, strict=True))) for sides in ((p, q), (q, p)))
         encoded = self._encode_targets(reverse)
         positions = encoded[rows:, :length]
         if self.combine is None or self.aggregate is None:
             inputs = self._start_edits(p, Tokens(encoded[:rows], reverse.mask[:rows]))
-            return Edits(None, zero_padding(self._finish_edits(*inputs), p.mask), positions)
-        inputs = self._start_edits(self._prepend_aggregate(self.aggregate, both), Tokens(encoded, reverse.mask))
+            return None, zero_padding(self._finish_edits(*inputs), p.mask), positions
+        first = self.aggregate.expand(2 * rows, 1, -1).to(both.states.dtype)
+        mask = nn.functional.pad(both.mask, (1, 0), value=1)
+        both = Tokens(torch.cat((first, both.states), dim=1), mask)
+        inputs = self._start_edits(both, Tokens(encoded, reverse.mask))
         there = self._finish_edits(*(part[:rows] for part in inputs))
         # From q to p nothing is asked for but z, so that the last layer need not compute the rest.
         back = self._finish_edits(*(part[rows:] for part in inputs), num_outputs=1)
         vector = self.combine(torch.cat((there[:, 0], back[:, 0]), dim=-1))
-        return Edits(vector, zero_padding(there[:, 1 : length + 1], p.mask), positions)
+        return vector, zero_padding(there[:, 1 : length + 1], p.mask), positions
 
-    @staticmethod
-    def _prepend_aggregate(aggregate: torch.Tensor, source: Tokens) -> Tokens:
-        first = aggregate.expand(source.mask.shape[0], 1, -1).to(source.states.dtype)
-        return Tokens(torch.cat((first, source.states), dim=1), nn.functional.pad(source.mask, (1, 0), value=1))
-
-    def _encode_targets(self, target: Tokens) -> torch.Tensor:
+    def _encode_targets(self, target: Tokens) -> Tensor:
         states, mask = self._start(target)
         for layer in self.target_encoder:
             states = layer(states, mask)
         return zero_padding(states, target.mask)
 
-    def _start_edits(self, source: Tokens, target: Tokens) -> tuple[torch.Tensor, ...]:
+    def _start_edits(self, source: Tokens, target: Tokens) -> tuple[Tensor, ...]:
         """Run all layers of the Edit Encoder except the last, and return its inputs."""
         states, mask = self._start(source)
         memory = target.states, additive_mask(target.mask, target.states.dtype)
@@ -120,18 +97,12 @@ class EditProvider(nn.Module):
         return states, mask, *memory
 
     def _finish_edits(
-        self,
-        states: torch.Tensor,
-        mask: torch.Tensor,
-        target_states: torch.Tensor,
-        target_mask: torch.Tensor,
-        *,
-        num_outputs: int | None = None,
-    ) -> torch.Tensor:
-        memory = Memory(target_states, target_states, target_mask)
+        self, states: Tensor, mask: Tensor, target: Tensor, target_mask: Tensor, *, num_outputs: int | None = None
+    ) -> Tensor:
+        memory = Memory(target, target, target_mask)
         return torch.tanh(self.micro_edit(self.edit_encoder[-1](states, mask, [memory], num_outputs=num_outputs)))
 
-    def _start(self, tokens: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
+    def _start(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         states = self.dropout(tokens.states + position_states(tokens.mask, tokens.states))
         return states, additive_mask(tokens.mask, states.dtype)
 
@@ -150,20 +121,20 @@ class FsetEncoderOutput(BaseModelOutput):
         attentions: On request, every layer's weights `(batch, num_heads, source_length, source_length)`.
     """
 
-    last_hidden_state: torch.Tensor = SET_BY_MODEL
-    edit_vector: torch.Tensor | None = None
-    micro_edit_vectors: torch.Tensor = SET_BY_MODEL
-    retrieved_states: torch.Tensor = SET_BY_MODEL
-    retrieved_mask: torch.Tensor = SET_BY_MODEL
+    last_hidden_state: Tensor = SET_BY_MODEL
+    edit_vector: Tensor | None = None
+    micro_edit_vectors: Tensor = SET_BY_MODEL
+    retrieved_states: Tensor = SET_BY_MODEL
+    retrieved_mask: Tensor = SET_BY_MODEL
 
 
 @dataclass
 class FsetModelOutput(Seq2SeqModelOutput):
     """`Seq2SeqModelOutput` with the edits and, on request, the weights over p; see `FsetSeq2SeqLMOutput`."""
 
-    edit_vector: torch.Tensor | None = None
-    micro_edit_vectors: torch.Tensor | None = None
-    retrieved_attentions: tuple[torch.Tensor, ...] | None = None
+    edit_vector: Tensor | None = None
+    micro_edit_vectors: Tensor | None = None
+    retrieved_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -177,9 +148,9 @@ class FsetSeq2SeqLMOutput(Seq2SeqLMOutput):
             `(batch, num_heads, target_length, retrieved_length)`; those over x are `cross_attentions`.
     """
 
-    edit_vector: torch.Tensor | None = None
-    micro_edit_vectors: torch.Tensor | None = None
-    retrieved_attentions: tuple[torch.Tensor, ...] | None = None
+    edit_vector: Tensor | None = None
+    micro_edit_vectors: Tensor | None = None
+    retrieved_attentions: tuple[Tensor, ...] | None = None
 
 
 class FsetPreTrainedModel(WritingPreTrainedModel):
@@ -224,12 +195,12 @@ class FsetEncoder(FsetPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.Tensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.Tensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        retrieved_source_ids: Tensor | None = None,
+        retrieved_source_mask: Tensor | None = None,
+        retrieved_target_ids: Tensor | None = None,
+        retrieved_target_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> FsetEncoderOutput:
@@ -237,20 +208,20 @@ class FsetEncoder(FsetPreTrainedModel):
         x = self._look_up("input_ids", input_ids, attention_mask)
         p = self._look_up("retrieved_source_ids", source_ids, retrieved_source_mask)
         q = self._look_up("retrieved_target_ids", target_ids, retrieved_target_mask)
-        edits = self.edit_provider(p, q)
+        vector, micro_edits, positions = self.edit_provider(p, q)
         states, mask = x.states + position_states(attention_mask, x.states), additive_mask(attention_mask, self.dtype)
         states = self.dropout(states)
         for layer in self.layers:
             states = layer(states, mask, output_attentions=output_attentions)
         return FsetEncoderOutput(
             last_hidden_state=zero_padding(states, attention_mask),
-            edit_vector=edits.vector,
-            micro_edit_vectors=edits.micro,
-            retrieved_states=edits.positions,
+            edit_vector=vector,
+            micro_edit_vectors=micro_edits,
+            retrieved_states=positions,
             retrieved_mask=p.mask,
         )
 
-    def _look_up(self, name: str, ids: torch.Tensor, mask: torch.Tensor | None) -> Tokens:
+    def _look_up(self, name: str, ids: Tensor, mask: Tensor | None) -> Tokens:
         states = embed(self.embed_tokens, ids, name) * self.config.hidden_size**0.5
         return Tokens(states, torch.ones_like(ids) if mask is None else mask)
 
@@ -281,16 +252,16 @@ class FsetDecoder(FsetPreTrainedModel):
     @capture_outputs
     def forward(
         self,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
         encoder_outputs: FsetEncoderOutput,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         past = 0 if cache is None else cache.get_seq_length()
@@ -303,16 +274,14 @@ class FsetDecoder(FsetPreTrainedModel):
         memories = self._make_memories(encoder_outputs, encoder_attention_mask)
         for layer in self.layers:
             states = layer(states, mask, memories, cache=cache, output_attentions=output_attentions)
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states, cache=cache if use_cache else None)
+        return DecoderOutput(last_hidden_state=states, cache=cache if use_cache else None)
 
-    def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: torch.Tensor | None) -> Sequence[Memory]:
+    def _make_memories(self, encoder_outputs: FsetEncoderOutput, mask: Tensor | None) -> Sequence[Memory]:
         source = encoder_outputs.last_hidden_state
         memories = [Memory(source, source, additive_mask(mask, source.dtype))]
         if self.config.use_micro_edits:
-            retrieved_mask = additive_mask(encoder_outputs.retrieved_mask, source.dtype)
-            memories.append(
-                Memory(encoder_outputs.retrieved_states, encoder_outputs.micro_edit_vectors, retrieved_mask)
-            )
+            edits = encoder_outputs.retrieved_states, encoder_outputs.micro_edit_vectors
+            memories.append(Memory(*edits, additive_mask(encoder_outputs.retrieved_mask, source.dtype)))
         return memories
 
 
@@ -325,8 +294,6 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     without bias brings the joined token and z back to the layers' width; positions are sines and cosines.
     """
 
-    encoder: FsetEncoder
-    decoder: FsetDecoder
     encoder_class, decoder_class = FsetEncoder, FsetDecoder
     encoder_output_class, encoder_output_reason = FsetEncoderOutput, "it carries the edits"
     output_class = FsetModelOutput
@@ -334,14 +301,14 @@ class FsetModel(EncoderDecoder, FsetPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        retrieved_source_ids: torch.Tensor | None = None,
-        retrieved_source_mask: torch.Tensor | None = None,
-        retrieved_target_ids: torch.Tensor | None = None,
-        retrieved_target_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        retrieved_source_ids: Tensor | None = None,
+        retrieved_source_mask: Tensor | None = None,
+        retrieved_target_ids: Tensor | None = None,
+        retrieved_target_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: FsetEncoderOutput | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,

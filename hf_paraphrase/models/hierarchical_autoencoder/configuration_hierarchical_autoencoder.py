@@ -2,8 +2,8 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
-from ..layers.initial_weights import scale_initializer_range
-from ..layers.writing import WritingConfig
+from ..layers.layer_weights import scale_initializer_range
+from ..layers.portable import WritingConfig
 
 
 @strict
@@ -55,13 +55,7 @@ class HierarchicalAutoencoderConfig(WritingConfig):
     max_length_factor: float | int | None = 1.5
     share_embeddings: bool = True
     initializer_range: float | None = None
-    use_cache: bool = True
-    pad_token_id: int | None = 0
-    bos_token_id: int | None = 1
-    eos_token_id: int | list[int] | None = 2
     end_of_sentence_token_id: int = 4
-    decoder_start_token_id: int | None = 1
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool = False
 
     def __post_init__(self, **kwargs):
@@ -71,11 +65,8 @@ class HierarchicalAutoencoderConfig(WritingConfig):
 
     def validate_architecture(self):
         """Refuse combinations that no model of this family has; runs whenever a configuration is made."""
-        for name in ("vocab_size", "hidden_size", "num_layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, not {getattr(self, name)}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), not {self.dropout}")
+        self.check_sizes("vocab_size", "hidden_size", "num_layers")
+        self.check_dropout("dropout")
         if self.attention and self.hierarchy == "none":
             raise ValueError("`attention` looks back at sentences: it needs `hierarchy='sentence'`")
         if self.max_length_factor is not None and not self.max_length_factor > 0:

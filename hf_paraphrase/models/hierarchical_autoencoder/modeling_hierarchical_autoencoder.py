@@ -1,25 +1,18 @@
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
-from transformers import LogitsProcessorList
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from torch import Tensor, nn
+from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedConfig
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.attention import AdditiveAttention
-from ..layers.encoder_decoder import SET_BY_MODEL
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput
 from ..layers.language_model_head import scored
-from ..layers.packing import LstmState, packed_order, select_states
-from ..layers.recurrent import StackedLstm
+from ..layers.lstm_kernels import LstmState, packed_order, select_states
+from ..layers.recurrent import AdditiveAttention, StackedLstm
 from ..layers.token_ids import embed
 from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmForConditionalGeneration,
@@ -27,10 +20,7 @@ from ..residual_lstm.modeling_residual_lstm import (
     ResidualLstmPreTrainedModel,
 )
 from .configuration_hierarchical_autoencoder import HierarchicalAutoencoderConfig
-from .decoder_run import DecoderRun
-from .sentences import SentenceLayout, find_sentences, reverse
-from .states import HierarchicalCache, spread_rows
-from .word_limit import WordLimit
+from .sentences import DecoderRun, HierarchicalCache, SentenceLayout, find_sentences, reverse, spread_rows
 
 
 @dataclass
@@ -48,12 +38,12 @@ class HierarchicalAutoencoderEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and the word LSTM's outputs.
     """
 
-    last_hidden_state: torch.Tensor = SET_BY_MODEL
-    final_hidden: torch.Tensor = SET_BY_MODEL
-    final_cell: torch.Tensor = SET_BY_MODEL
-    sentence_states: torch.Tensor = SET_BY_MODEL
-    sentence_mask: torch.Tensor = SET_BY_MODEL
-    sentence_ends: torch.Tensor = SET_BY_MODEL
+    last_hidden_state: Tensor = SET_BY_MODEL
+    final_hidden: Tensor = SET_BY_MODEL
+    final_cell: Tensor = SET_BY_MODEL
+    sentence_states: Tensor = SET_BY_MODEL
+    sentence_mask: Tensor = SET_BY_MODEL
+    sentence_ends: Tensor = SET_BY_MODEL
 
 
 class HierarchicalAutoencoderPreTrainedModel(ResidualLstmPreTrainedModel):
@@ -75,8 +65,8 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> HierarchicalAutoencoderEncoderOutput:
@@ -98,7 +88,7 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
             **hierarchy,
         )
 
-    def _read_words(self, inputs: torch.Tensor, found: SentenceLayout) -> tuple[torch.Tensor, torch.Tensor, LstmState]:
+    def _read_words(self, inputs: Tensor, found: SentenceLayout) -> tuple[Tensor, Tensor, LstmState]:
         """Run over all sentences at once: outputs of all positions, the vector of each sentence, final (h, c)."""
         number = found.word_number
         if self.config.reverse_source:
@@ -111,8 +101,8 @@ class HierarchicalAutoencoderEncoder(HierarchicalAutoencoderPreTrainedModel):
         return outputs, words[order.last][back], select_states(state, back)
 
     def _read_sentences(
-        self, lstm: StackedLstm, vectors: torch.Tensor, found: SentenceLayout, input_ids: torch.Tensor
-    ) -> tuple[LstmState, dict[str, torch.Tensor]]:
+        self, lstm: StackedLstm, vectors: Tensor, found: SentenceLayout, input_ids: Tensor
+    ) -> tuple[LstmState, dict[str, Tensor]]:
         """Encode the sentences of all documents at once: e_D, and the memory of the decoder's attention."""
         rows, document, count = found.document.unique(return_inverse=True, return_counts=True)
         columns = found.real.nonzero()[:, 1]
@@ -166,27 +156,27 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         """Start both LSTMs, all layers, at e_D."""
         final = (encoder_outputs.final_hidden, encoder_outputs.final_cell)
         h, c = (part.transpose(0, 1).contiguous() for part in final)
-        memory = encoder_outputs.sentence_states
-        return HierarchicalCache(
-            (h, c),
-            None if self.sentences is None else (h, c),
-            None if self.attention is None else self.attention.project_keys(memory),
-            None if self.attention is None else memory.new_zeros(memory.shape[:2]),
-        )
+        cache = HierarchicalCache((h, c), sentence_state=None if self.sentences is None else (h, c))
+        if self.attention is not None:
+            memory = encoder_outputs.sentence_states
+            cache.attention_keys = self.attention.project_keys(memory)
+            cache.weights = memory.new_zeros(memory.shape[:2])
+        return cache
 
     @can_return_tuple
     def forward(
         self,
-        decoder_input_ids: torch.Tensor,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
+        decoder_input_ids: Tensor,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput,
+        encoder_attention_mask: Tensor | None = None,
         cache: HierarchicalCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if cache is None:
             cache = self.init_cache(encoder_outputs)
         length = decoder_input_ids.shape[1]
@@ -201,7 +191,7 @@ class HierarchicalAutoencoderDecoder(HierarchicalAutoencoderPreTrainedModel):
         cross_attentions = None
         if output_attentions and self.attention is not None:
             cross_attentions = (at_words(weights, encoder_outputs).unsqueeze(1),)
-        return BaseModelOutputWithPastAndCrossAttentions(
+        return DecoderOutput(
             last_hidden_state=outputs,
             cache=cache if use_cache else None,
             hidden_states=(inputs_embeds, outputs) if output_hidden_states else None,
@@ -220,7 +210,7 @@ def make_lstm(config: HierarchicalAutoencoderConfig, inputs: int = 1) -> Stacked
     )
 
 
-def at_words(weights: torch.Tensor, encoder_outputs: HierarchicalAutoencoderEncoderOutput) -> torch.Tensor:
+def at_words(weights: Tensor, encoder_outputs: HierarchicalAutoencoderEncoderOutput) -> Tensor:
     """Put weights over sentences `(batch, target_length, sentences)` where these end among the source's words."""
     ends = encoder_outputs.sentence_ends.unsqueeze(1).expand_as(weights)
     zeros = weights.new_zeros(*weights.shape[:2], encoder_outputs.last_hidden_state.shape[1])
@@ -239,7 +229,7 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     encoder_class, decoder_class = HierarchicalAutoencoderEncoder, HierarchicalAutoencoderDecoder
     encoder_output_class = HierarchicalAutoencoderEncoderOutput
 
-    def document_embeddings(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
+    def document_embeddings(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Return e_D, the decoder's initial state: h, then c, of every layer.
 
         Args:
@@ -255,10 +245,10 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: HierarchicalAutoencoderEncoderOutput | None = None,
         cache: HierarchicalCache | None = None,
         use_cache: bool | None = None,
@@ -266,40 +256,21 @@ class HierarchicalAutoencoderModel(HierarchicalAutoencoderPreTrainedModel, Resid
     ) -> Seq2SeqModelOutput:
         """Encode the source unless `encoder_outputs` are given, and run the decoder over its inputs.
 
+        Other arguments, errors and what is returned are those of `EncoderDecoder.forward`.
+
         Args:
             input_ids: Source words `(batch, source_length)`: one flat stream, sentences closed by
                 `end_of_sentence_token_id`, the document by `eos_token_id`.
-            attention_mask: `(batch, source_length)`, 0 at padding, which may stand on either side or between.
-            decoder_input_ids: Target words so far `(batch, target_length)`; with `cache`, the new ones only.
-            decoder_attention_mask: `(batch, target_length)`; only needed if padding precedes target words.
-            encoder_outputs: The encoder outputs for this source.
-            cache: The cache of the steps before. It is updated in place and returned.
-            use_cache: Return the cache; `config.use_cache` by default.
             kwargs: `output_hidden_states` to return the embeddings and the top layer's outputs of encoder and decoder;
                 `output_attentions` to return the weights over the source's sentences as `cross_attentions`, each where
                 the sentence ends; in the first target sentence, which attends to nothing, they are zero.
-
-        Returns:
-            `last_hidden_state` of shape `(batch, target_length, hidden_size)` and what was asked for.
-
-        Raises:
-            ValueError: An id is not in the vocabulary, or the inputs of one side are missing.
         """
         if input_ids is None and encoder_outputs is None:
             raise ValueError("pass `input_ids` or `encoder_outputs`")
         encoder_outputs = self.encode(encoder_outputs, input_ids=input_ids, attention_mask=attention_mask, **kwargs)
-        if decoder_input_ids is None:
-            raise ValueError("pass `decoder_input_ids` (or `labels` to the LM head)")
-        outputs = self.decoder(
-            decoder_input_ids,
-            embed(self.get_decoder_embeddings(), decoder_input_ids, "decoder_input_ids"),
-            attention_mask=decoder_attention_mask,
-            encoder_outputs=encoder_outputs,
-            cache=cache,
-            use_cache=self.config.use_cache if use_cache is None else use_cache,
-            return_dict=True,
-            **kwargs,
-        )
+        states, masks = self.embed_targets(decoder_input_ids), (attention_mask, decoder_attention_mask)
+        arguments = states, encoder_outputs, *masks, cache, use_cache
+        outputs = self.decode(*arguments, decoder_input_ids=decoder_input_ids, **kwargs)
         return self.join_outputs(encoder_outputs, outputs)
 
 
@@ -312,7 +283,7 @@ class HierarchicalAutoencoderForConditionalGeneration(
     attends_to_words = False
     forward = scored(HierarchicalAutoencoderModel.forward)
 
-    def generate(self, inputs: torch.Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+    def generate(self, inputs: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Generate as `GenerationMixin.generate` does, at most `max_length_factor` times the source's words.
 
         At the limit the sentence and the document are closed. `max_length_factor` may also be given here; without a
@@ -324,7 +295,7 @@ class HierarchicalAutoencoderForConditionalGeneration(
             return super().generate(inputs, *args, **kwargs)
         mask = kwargs.get("attention_mask")
         real = source != self.config.pad_token_id if mask is None else mask.bool()
-        limit = WordLimit.of(source, real, factor, self.config)
+        limit = WordLimit(source, real, factor, self.config)
         kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limit])
         if not self._has_length(args, kwargs):
             kwargs["max_new_tokens"] = math.ceil(factor * int(real.sum(dim=1).max())) + 2
@@ -334,3 +305,30 @@ class HierarchicalAutoencoderForConditionalGeneration(
         config = args[0] if args else kwargs.get("generation_config")
         decided = (config or self.generation_config).to_diff_dict() | kwargs
         return any(decided.get(name) is not None for name in ("max_new_tokens", "max_length"))
+
+
+class WordLimit(LogitsProcessor):
+    """Limits each row to `factor` times the words of its source, then closes its sentence and document.
+
+    Source: Li et al. 2015, section 4.2.
+
+    Args:
+        source: Words of the sources, `(sources, length)`.
+        real: Which of them are no padding, of the same shape.
+        config: Has the ids of the marks, which do not count.
+    """
+
+    def __init__(self, source: Tensor, real: Tensor, factor: float, config: PreTrainedConfig):
+        self.end_of_sentence, self.end_of_document = config.end_of_sentence_token_id, config.eos_token_id
+        marks = {self.end_of_sentence, self.end_of_document, config.decoder_start_token_id, config.pad_token_id}
+        self.frame = torch.tensor(sorted(marks - {None}), device=source.device)
+        words = (real & ~torch.isin(source, self.frame)).sum(dim=1)
+        self.limits = (words * factor).floor().long()
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        words = (~torch.isin(input_ids, self.frame)).sum(dim=1)
+        full = words >= self.limits.repeat_interleave(len(input_ids) // len(self.limits))
+        is_open = ~torch.isin(input_ids[:, -1], self.frame)
+        mark = torch.where(is_open, self.end_of_sentence, self.end_of_document).unsqueeze(1)
+        closing = torch.full_like(scores, -torch.inf).scatter(1, mark, 0.0)
+        return torch.where(full.unsqueeze(1), closing, scores)

@@ -2,7 +2,7 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
-from ..layers.writing import WritingConfig
+from ..layers.portable import WritingConfig
 
 
 @strict

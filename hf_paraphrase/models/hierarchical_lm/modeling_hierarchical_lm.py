@@ -1,31 +1,31 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
-from transformers import GenerationMixin, LogitsProcessorList
+from torch import Tensor, nn
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedConfig
 from transformers import initialization as init
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.processing_utils import Unpack
 from transformers.utils import TransformersKwargs, can_return_tuple
 
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.precision import at_least_single
 from ..layers.token_ids import check_ids
 from ..search.embedding_paraphraser import EmbeddingParaphraser, perturb
-from .cache import HierarchicalLmCache, LengthLimits
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged, Words, at_symbols, find_words, spellings
-from .sentence_layers import ScaledLinear, SentenceAttention, TransformerLayer, condition, make_layer
+from .sentence_layers import (
+    HierarchicalLmCache,
+    ScaledLinear,
+    SentenceAttention,
+    TransformerLayer,
+    condition,
+    make_layer,
+)
 from .word_coders import FeedForward, WordDecoder, WordEncoder
 
 
@@ -41,7 +41,7 @@ class HierarchicalLmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the words' vectors and every layer's outputs, where the words end.
     """
 
-    sentence_states: torch.Tensor = SET_BY_MODEL
+    sentence_states: Tensor = SET_BY_MODEL
 
 
 @dataclass
@@ -55,9 +55,9 @@ class HierarchicalLmModelOutput(Seq2SeqModelOutput):
         window_positions: Their positions in the decoder's inputs, row by row, `(positions,)`.
     """
 
-    sentence_states: torch.Tensor | None = None
-    window_states: torch.Tensor | None = None
-    window_positions: torch.Tensor | None = None
+    sentence_states: Tensor | None = None
+    window_states: Tensor | None = None
+    window_positions: Tensor | None = None
 
 
 class HierarchicalLmPreTrainedModel(WritingPreTrainedModel):
@@ -86,7 +86,7 @@ class HierarchicalLmPreTrainedModel(WritingPreTrainedModel):
         elif isinstance(module, TransformerLayer):
             init.zeros_(module.position_bias)
 
-    def _find_words(self, ids: torch.Tensor, mask: torch.Tensor | None) -> Words:
+    def _find_words(self, ids: Tensor, mask: Tensor | None) -> Words:
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.bool()
         marks = [self.config.decoder_start_token_id, self.config.eos_token_id]
         return find_words(ids, real, self.config.stop_token_id, marks)
@@ -112,7 +112,7 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
             self.projections = nn.ModuleList(ScaledLinear(*sizes) for _ in range(config.num_layers))
         self.post_init()
 
-    def encode_words(self, symbols: torch.Tensor, starts: torch.Tensor, characters: torch.Tensor) -> torch.Tensor:
+    def encode_words(self, symbols: Tensor, starts: Tensor, characters: Tensor) -> Tensor:
         """Encode words, without dropout each spelling once; returns `(words, word_encoder_sizes[-1])`.
 
         Each has so many `characters` from `starts` on in the flat symbols; those behind `max_characters` are clipped.
@@ -128,8 +128,8 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> HierarchicalLmEncoderOutput:
@@ -142,13 +142,11 @@ class HierarchicalLmEncoder(HierarchicalLmPreTrainedModel):
             hidden_states=tuple(places) if output_hidden_states else None,
         )
 
-    def encode_sentences(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> torch.Tensor:
+    def encode_sentences(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Only the sentence vectors, `(batch, num_layers, value_size)`; arguments as in `forward`."""
         return self._read(input_ids, attention_mask)[2]
 
-    def _read(
-        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None
-    ) -> tuple[Words, list[torch.Tensor], torch.Tensor]:
+    def _read(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Words, list[Tensor], Tensor]:
         """Find the words, every layer's outputs for them, packed, and the sentence vectors."""
         check_ids(self.embed_tokens, input_ids, "input_ids")
         words = self._find_words(input_ids, attention_mask)
@@ -183,8 +181,8 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         self.post_init()
 
     def forward(
-        self, words: Words, vectors: torch.Tensor, embeddings: Callable, sentence_states: torch.Tensor
-    ) -> tuple[torch.Tensor, Ragged, torch.Tensor]:
+        self, words: Words, vectors: Tensor, embeddings: Callable, sentence_states: Tensor
+    ) -> tuple[Tensor, Ragged, Tensor]:
         """Run over all words, encoded as `(words, width)`, then over all characters.
 
         Returns what the output layer scores, packed, `(characters, width)`; how it is packed; and which of these
@@ -201,7 +199,7 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         hidden = self.word_decoder(x[closed], embeddings(words.ids[packed.items]), packed)
         return hidden, packed, packed.step < own[closed][packed.run]
 
-    def _spans(self, words: Words, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _spans(self, words: Words, ends: Tensor) -> tuple[Tensor, Tensor]:
         """How many characters each word's vector is decoded to, and how many of them are the next word's own."""
         row_ends = words.sentences.lengths.cumsum(0)
         row = torch.arange(words.sentences.count, device=ends.device).repeat_interleave(words.sentences.lengths)
@@ -214,13 +212,8 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         return torch.maximum(own, (rest + 1).clamp(max=self.config.decode_window)), own
 
     def step(
-        self,
-        encoder: HierarchicalLmEncoder,
-        ids: torch.Tensor,
-        real: torch.Tensor,
-        cache: HierarchicalLmCache,
-        sentence_states: torch.Tensor,
-    ) -> torch.Tensor:
+        self, encoder: HierarchicalLmEncoder, ids: Tensor, real: Tensor, cache: HierarchicalLmCache, sentences: Tensor
+    ) -> Tensor:
         """Read one symbol in every row, `(batch,)`, and close the words that it ends; the cache is updated.
 
         `encoder` has the characters' embeddings and the word encoder; `real` marks rows whose symbol is not padding.
@@ -239,22 +232,12 @@ class HierarchicalLmDecoder(HierarchicalLmPreTrainedModel):
         if len(rows):
             x = encoder.encode_words(*cache.close_words(rows))
             count = cache.words[rows]
-            for layer, state, sentence in zip(self.layers, cache.layers, sentence_states.unbind(1), strict=True):
+            for layer, state, sentence in zip(self.layers, cache.layers, sentences.unbind(1), strict=True):
                 x = layer.step(condition(x, sentence[rows]), state, rows, count)
             cache.vectors[rows] = self.projection(x[:, : self.config.value_size])
             cache.words[rows] += 1
         hidden = self.word_decoder.score(cache.vectors, cache.spelling)
         return hidden * (cache.words > 0).unsqueeze(1)
-
-    def new_cache(self, sentence_states: torch.Tensor) -> HierarchicalLmCache:
-        """Make the states before the first symbol."""
-        return HierarchicalLmCache(
-            self.layers,
-            sentence_states[:, 0],
-            self.word_decoder.speller.state_size,
-            self.config.max_words + 1,
-            self.config.max_characters,
-        )
 
 
 class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
@@ -274,10 +257,10 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: HierarchicalLmEncoderOutput | None = None,
         cache: HierarchicalLmCache | None = None,
         use_cache: bool | None = None,
@@ -312,16 +295,17 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
             hidden, window = self._decode(decoder_input_ids, decoder_attention_mask, sentences)
         else:
             if cache is None:
-                cache = self.decoder.new_cache(sentences)
+                speller = self.decoder.word_decoder.speller
+                cache = HierarchicalLmCache(self.config, self.decoder.layers, sentences[:, 0], speller.state_size)
             hidden = self._decode_steps(decoder_input_ids, decoder_attention_mask, sentences, cache)
-        outputs = BaseModelOutputWithPastAndCrossAttentions(
+        outputs = DecoderOutput(
             last_hidden_state=hidden,
             cache=cache,
             hidden_states=(hidden,) if kwargs.get("output_hidden_states") else None,
         )
         return self.join_outputs(encoder_outputs, outputs, sentence_states=encoder_outputs.sentence_states, **window)
 
-    def _decode(self, ids: torch.Tensor, mask: torch.Tensor | None, sentences: torch.Tensor):
+    def _decode(self, ids: Tensor, mask: Tensor | None, sentences: Tensor):
         words = self._find_words(ids, mask)
         vectors = self.encoder.encode_words(words.ids, words.starts, words.characters)
         # A module as an argument would be moved to the decoder's device by accelerate.
@@ -333,7 +317,7 @@ class HierarchicalLmModel(EncoderDecoder, HierarchicalLmPreTrainedModel):
         positions = words.real.flatten().nonzero().squeeze(1)[spans.items]
         return hidden, {"window_states": states, "window_positions": positions}
 
-    def _decode_steps(self, ids: torch.Tensor, mask: torch.Tensor | None, sentences, cache: HierarchicalLmCache):
+    def _decode_steps(self, ids: Tensor, mask: Tensor | None, sentences, cache: HierarchicalLmCache):
         length = ids.shape[1]
         real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask[:, -length:].bool()
         steps = [self.decoder.step(self.encoder, ids[:, t], real[:, t], cache, sentences) for t in range(length)]
@@ -358,21 +342,19 @@ class HierarchicalLmForConditionalGeneration(
 
     forward = scored(HierarchicalLmModel.forward)
 
-    def embed_words(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def embed_words(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Encode words, one in each row of `(words, length)`; returns `(words, word_encoder_sizes[-1])`."""
         words = self._find_words(input_ids, attention_mask)
         return self.model.encoder.encode_words(words.ids, words.starts, words.characters)
 
-    def read_labels(
-        self, labels: torch.Tensor, decoder_attention_mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def read_labels(self, labels: Tensor, decoder_attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """As the base class, with a mask that ends where the labels end."""
         if decoder_attention_mask is None:
             mask = labels != -100
             decoder_attention_mask = mask.cummax(dim=1).values & mask.flip(1).cummax(dim=1).values.flip(1)
         return super().read_labels(labels, decoder_attention_mask)
 
-    def score(self, outputs: HierarchicalLmModelOutput, labels: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
+    def score(self, outputs: HierarchicalLmModelOutput, labels: Tensor | None) -> dict[str, Tensor | None]:
         """As the base class; in training with a decode window, score all symbols of all windows.
 
         The loss is in nits per character.
@@ -392,3 +374,27 @@ class HierarchicalLmForConditionalGeneration(
         limits = LengthLimits(self.config)
         kwargs["logits_processor"] = LogitsProcessorList([*(kwargs.get("logits_processor") or ()), limits])
         return super().generate(*args, **kwargs)
+
+
+class LengthLimits(LogitsProcessor):
+    """Limits the characters of a word and the words of a sentence; then STOP and END must follow."""
+
+    def __init__(self, config: PreTrainedConfig):
+        self.max_characters, self.max_words = config.max_characters, config.max_words
+        self.start, self.stop, self.end = config.decoder_start_token_id, config.stop_token_id, config.eos_token_id
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        is_stop = input_ids == self.stop
+        marks = is_stop | (input_ids == self.start)
+        places = torch.arange(1, input_ids.shape[1] + 1, device=input_ids.device)
+        open_characters = input_ids.shape[1] - (marks * places).amax(dim=1)
+        long_word = open_characters >= self.max_characters
+        long_sentence = (is_stop.sum(dim=1) >= self.max_words) & ~long_word
+        scores = self._only(scores, long_word, self.stop)
+        return self._only(scores, long_sentence, self.end)
+
+    @staticmethod
+    def _only(scores: Tensor, rows: Tensor, token: int) -> Tensor:
+        others = torch.ones_like(scores, dtype=torch.bool)
+        others[:, token] = False
+        return scores.masked_fill(others & rows.unsqueeze(1), -torch.inf)

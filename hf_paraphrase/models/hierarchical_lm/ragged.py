@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,14 @@ class Ragged:
     """
 
     count: int
-    items: torch.Tensor
-    run: torch.Tensor
-    step: torch.Tensor
+    items: Tensor
+    run: Tensor
+    step: Tensor
     sizes: list[int]
-    lengths: torch.Tensor
+    lengths: Tensor
 
     @classmethod
-    def of(cls, starts: torch.Tensor, lengths: torch.Tensor) -> Ragged:
+    def of(cls, starts: Tensor, lengths: Tensor) -> Ragged:
         """Lay out runs that start at items `starts` and have `lengths` items each, both `(count,)`."""
         order = lengths.argsort(descending=True, stable=True)
         longest = int(lengths.max()) if len(lengths) else 0
@@ -39,17 +40,17 @@ class Ragged:
         run = order[rank]
         return cls(len(lengths), starts[run] + step, run, step, sizes.tolist(), lengths)
 
-    def pad(self, packed: torch.Tensor) -> torch.Tensor:
+    def pad(self, packed: Tensor) -> Tensor:
         """Lay packed items `(total, width)` out as `(count, longest, width)`, zero where a run has ended."""
         padded = packed.new_zeros(self.count, max(len(self.sizes), 1), packed.shape[-1])
         return padded.index_put_((self.run, self.step), packed)
 
-    def mask(self) -> torch.Tensor:
+    def mask(self) -> Tensor:
         """Mask of the padded layout, `(count, longest)`."""
         steps = torch.arange(max(len(self.sizes), 1), device=self.lengths.device)
         return steps < self.lengths.unsqueeze(1)
 
-    def unpack(self, packed: torch.Tensor, total: int) -> torch.Tensor:
+    def unpack(self, packed: Tensor, total: int) -> Tensor:
         """Put packed items back into the order of all `total` items, zero where an item is in no run."""
         return packed.new_zeros(total, packed.shape[-1]).index_put_((self.items,), packed)
 
@@ -65,27 +66,25 @@ class Words:
         real: Which positions hold symbols, `(batch, length)`.
         ids: The symbols, row by row, `(symbols,)`.
         closes: Which of them are marks, `(symbols,)`.
-        word: The word that each belongs to, `(symbols,)`.
         starts: The first symbol of each word, `(words,)`.
         characters: The number of each word's characters, `(words,)`.
         sentences: The words of every row.
     """
 
-    real: torch.Tensor
-    ids: torch.Tensor
-    closes: torch.Tensor
-    word: torch.Tensor
-    starts: torch.Tensor
-    characters: torch.Tensor
+    real: Tensor
+    ids: Tensor
+    closes: Tensor
+    starts: Tensor
+    characters: Tensor
     sentences: Ragged
 
-    def ends(self) -> torch.Tensor:
+    def ends(self) -> Tensor:
         """The last symbol of each word, `(words,)`."""
         return torch.cat((self.starts, self.starts.new_tensor([len(self.ids)])))[1:] - 1
 
 
 @torch.compiler.disable
-def find_words(ids: torch.Tensor, real: torch.Tensor, stop_token_id: int, word_marks: list[int]) -> Words:
+def find_words(ids: Tensor, real: Tensor, stop_token_id: int, word_marks: list[int]) -> Words:
     """Find the words of each row of symbols `(batch, length)`, whose `real` ones may be anywhere.
 
     STOP ends a word; `word_marks`, START and END, are characters too.
@@ -101,10 +100,10 @@ def find_words(ids: torch.Tensor, real: torch.Tensor, stop_token_id: int, word_m
     characters = torch.zeros_like(starts).index_add(0, word, (~is_stop).long())
     per_row = torch.bincount(rows[starts], minlength=len(real))
     sentences = Ragged.of(per_row.cumsum(0) - per_row, per_row)
-    return Words(real, ids, closes, word, starts, characters, sentences)
+    return Words(real, ids, closes, starts, characters, sentences)
 
 
-def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def at_symbols(words: Words, items: Tensor, values: Tensor) -> Tensor:
     """Scatter values `(items, width)` to the positions of the symbols `items`: `(batch, length, width)`, zero
     elsewhere."""
     flat = words.real.flatten().nonzero().squeeze(1)[items]
@@ -114,7 +113,7 @@ def at_symbols(words: Words, items: torch.Tensor, values: torch.Tensor) -> torch
 
 
 @torch.compiler.disable
-def spellings(symbols: torch.Tensor, words: Ragged) -> tuple[torch.Tensor, torch.Tensor]:
+def spellings(symbols: Tensor, words: Ragged) -> tuple[Tensor, Tensor]:
     """Find one word of each spelling, `(spellings,)`, and the spelling of each word, `(words,)`."""
     padded = words.pad(symbols[words.items].unsqueeze(1) + 1).squeeze(-1)
     kinds, kind = padded.unique(dim=0, return_inverse=True)

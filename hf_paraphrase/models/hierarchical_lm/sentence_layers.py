@@ -1,13 +1,15 @@
 """Layers of the sentence encoder and decoder of Traynor 2018: over packed words, or word by word in decoding."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from ..layers.layer_weights import parameter_of
+from ..layers.lstm_kernels import steps_of
 from ..layers.recurrent import fit_width
 from .configuration_hierarchical_lm import HierarchicalLmConfig
 from .ragged import Ragged
@@ -33,26 +35,20 @@ class ScaledLinear(nn.Linear):
         super().__init__(in_features, out_features, bias=bias)
         self.mean_square, self.scale = mean_square, scale
 
-    def draw(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def draw(self) -> tuple[Tensor, Tensor | None]:
         """Draw a weight, and a bias if any, from torch's generator."""
         weight = torch.randn_like(self.weight) * math.sqrt((1 - BIAS) / (self.in_features * self.mean_square))
         bias = None if self.bias is None else torch.randn_like(self.bias) * math.sqrt(BIAS)
         return self._rescale(weight), None if bias is None else self._rescale(bias)
 
-    def _rescale(self, parameter: torch.Tensor) -> torch.Tensor:
+    def _rescale(self, parameter: Tensor) -> Tensor:
         return parameter * (GAIN * self.scale)
 
 
 @torch.compiler.disable
 def scan_sarah(
-    value: torch.Tensor,
-    query: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor,
-    kept: torch.Tensor | None,
-    sizes: list[int],
-    num_heads: int,
-) -> torch.Tensor:
+    value: Tensor, query: Tensor, weight: Tensor, bias: Tensor, kept: Tensor | None, sizes: list[int], num_heads: int
+) -> Tensor:
     """Run a SARAh layer over packed words of sentences (Traynor 2018, section 2.4.3); returns outputs like `kept`.
 
     `y_t = GELU(W (v_t + s_t) + b)`, where s_t is the attention of q_t over the values and keys that y_1 … y_{t-1} are
@@ -83,7 +79,8 @@ class SarahScan(torch.autograd.Function):
         aware, inner = value.clone(), value.new_empty(len(value), len(weight))
         outputs = torch.empty_like(inner)
         query = query.contiguous()
-        for t, (words, heads) in enumerate(_steps(sizes, num_heads)):
+        for t, words in enumerate(steps_of(sizes)):
+            heads = sizes[t] * num_heads
             if t:
                 scores = torch.bmm(query[words].view(heads, 1, -1), keys[:heads, :t].transpose(1, 2))
                 weights[:heads, t, :t] = scores.softmax(dim=-1).squeeze(1)
@@ -103,8 +100,8 @@ class SarahScan(torch.autograd.Function):
         query, weight, kept, aware, inner, values, keys, weights = ctx.saved_tensors
         d_values, d_keys = torch.zeros_like(values), torch.zeros_like(keys)
         d_inner, d_aware, d_query = torch.empty_like(inner), torch.empty_like(aware), torch.zeros_like(query)
-        for t, (words, heads) in reversed(list(enumerate(_steps(ctx.sizes, ctx.num_heads)))):
-            count = words.stop - words.start
+        for t, words in reversed(list(enumerate(steps_of(ctx.sizes)))):
+            count, heads = ctx.sizes[t], ctx.sizes[t] * ctx.num_heads
             used_later = (d_values[:heads, t].reshape(count, -1), d_keys[:heads, t].reshape(count, -1))
             d_output = gradient[words] + torch.cat(used_later, dim=1)
             if kept is not None:
@@ -123,14 +120,6 @@ class SarahScan(torch.autograd.Function):
         return d_aware, d_query, d_inner.t() @ aware, d_inner.sum(dim=0), None, None, None
 
 
-def _steps(sizes: list[int], num_heads: int):
-    """For each step its words in packed order, and its sentences times heads."""
-    start = 0
-    for size in sizes:
-        yield slice(start, start + size), size * num_heads
-        start += size
-
-
 # The mean square of the mean of a sentence's words in a new model.
 OWN = 0.7
 # What such a mean adds to the mean square of a sum: its own, and twice its product with the rest, since outputs of
@@ -138,7 +127,7 @@ OWN = 0.7
 MEAN = OWN + 0.6
 
 
-def split(x: torch.Tensor, value_size: int, key_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def split(x: Tensor, value_size: int, key_size: int) -> tuple[Tensor, Tensor]:
     """Take the first elements for a value and the last for a key or query; they may overlap, or leave a gap."""
     return x[..., :value_size], x[..., x.shape[-1] - key_size :]
 
@@ -156,9 +145,7 @@ def expected_square(config: HierarchicalLmConfig, means: int) -> float:
     return 1 / (1 - config.dropout) + means * (MEAN + OWN * config.sentence_noise**2)
 
 
-def attend(
-    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, num_heads: int
-) -> torch.Tensor:
+def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, num_heads: int) -> Tensor:
     """Unscaled multi-head attention (sections 2.4.4 and 2.4.6); zero if everything is masked.
 
     Arguments and result are `(batch, queries or length, size)`; the mask is `(batch, queries or 1, length)`.
@@ -180,7 +167,7 @@ class SentenceAttention(nn.Module):
         self.sizes, self.num_heads = (config.value_size, config.key_size), config.num_heads
         self.query = ScaledLinear(input_size, config.key_size, scale=key_scale(config))
 
-    def forward(self, outputs: torch.Tensor, sentences: Ragged) -> torch.Tensor:
+    def forward(self, outputs: Tensor, sentences: Ragged) -> Tensor:
         """Map packed outputs `(words, input_size)` to `(sentences, value_size)`."""
         padded, mask = sentences.pad(outputs), sentences.mask()
         mean = padded.sum(dim=1) / sentences.lengths.clamp(min=1).unsqueeze(1)
@@ -204,7 +191,7 @@ class Gru(nn.Module):
 
     # torch.compile cannot trace packed sequences, and has nothing to gain on a fused GRU.
     @torch.compiler.disable
-    def forward(self, x: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    def forward(self, x: Tensor, sizes: list[int]) -> Tensor:
         """Run over packed sequences `(total, input_size)`; returns `(total, hidden_size)`."""
         if not len(x):
             return x.new_zeros(0, self.hidden_size)
@@ -212,11 +199,11 @@ class Gru(nn.Module):
         start = x.new_zeros(1, sizes[0], self.hidden_size)
         return torch.gru(x, torch.tensor(sizes), start, self._weights(), True, 1, 0.0, self.training, False)[0]
 
-    def step(self, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+    def step(self, x: Tensor, h: Tensor) -> Tensor:
         """Run one step of inputs `(batch, input_size)` from states `(batch, hidden_size)`."""
         return torch.gru_cell(x, h, *self._weights())
 
-    def _weights(self) -> list[torch.Tensor]:
+    def _weights(self) -> list[Tensor]:
         bias = parameter_of(self.input, "bias")
         return [parameter_of(self.input), parameter_of(self.hidden), bias, torch.zeros_like(bias)]
 
@@ -233,13 +220,13 @@ class GruLayer(nn.Module):
         self.gru = Gru(input_size, config.value_size)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+    def forward(self, x: Tensor, sentences: Ragged, causal: bool) -> Tensor:
         return self.dropout(self.gru(x, sentences.sizes))
 
-    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
-        return like.new_zeros(batch_size, self.output_size)
+    def new_state(self, like: Tensor, words: int) -> Tensor:
+        return like.new_zeros(len(like), self.output_size)
 
-    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    def step(self, x: Tensor, state: Tensor, rows: Tensor, count: Tensor) -> Tensor:
         state[rows] = self.gru.step(x, state[rows])
         return state[rows]
 
@@ -251,7 +238,7 @@ class ValuesAndKeys(ScaledLinear):
         super().__init__(config.value_size, config.value_size + config.key_size, mean_square=mean_square)
         self.key_scale = key_scale(config)
 
-    def _rescale(self, parameter: torch.Tensor) -> torch.Tensor:
+    def _rescale(self, parameter: Tensor) -> Tensor:
         values, keys = super()._rescale(parameter).tensor_split([self.in_features])
         return torch.cat((values, keys * self.key_scale))
 
@@ -271,7 +258,7 @@ class SarahLayer(nn.Module):
         self.output = ValuesAndKeys(config, expected_square(config, means) + MEAN)  # of the words before
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+    def forward(self, x: Tensor, sentences: Ragged, causal: bool) -> Tensor:
         value, query = split(x, *self.sizes)
         weight, bias = parameter_of(self.output), parameter_of(self.output, "bias")
         kept = None
@@ -279,10 +266,10 @@ class SarahLayer(nn.Module):
             kept = self.dropout(torch.ones(len(x), self.output_size, dtype=weight.dtype, device=x.device))
         return scan_sarah(value, query, weight, bias, kept, sentences.sizes, self.num_heads)
 
-    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
-        return like.new_zeros(batch_size, words, self.output_size)
+    def new_state(self, like: Tensor, words: int) -> Tensor:
+        return like.new_zeros(len(like), words, self.output_size)
 
-    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    def step(self, x: Tensor, state: Tensor, rows: Tensor, count: Tensor) -> Tensor:
         value, query = split(x, *self.sizes)
         values, keys = split(state[rows], *self.sizes)
         mask = torch.arange(state.shape[1], device=x.device) < count.unsqueeze(1)
@@ -311,7 +298,7 @@ class TransformerLayer(nn.Module):
         self.value = ScaledLinear(input_size, config.value_size, mean_square=mean_square)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: torch.Tensor, sentences: Ragged, causal: bool) -> torch.Tensor:
+    def forward(self, x: Tensor, sentences: Ragged, causal: bool) -> Tensor:
         query, key, value = self._project(x, sentences.step)
         mask = sentences.mask().unsqueeze(1)
         if causal:
@@ -320,10 +307,10 @@ class TransformerLayer(nn.Module):
         attended = attend(query, keys, values, mask, self.num_heads)[sentences.run, sentences.step]
         return torch.cat((attended, key), dim=-1)
 
-    def new_state(self, like: torch.Tensor, batch_size: int, words: int) -> torch.Tensor:
-        return like.new_zeros(batch_size, words, self.output_size)
+    def new_state(self, like: Tensor, words: int) -> Tensor:
+        return like.new_zeros(len(like), words, self.output_size)
 
-    def step(self, x: torch.Tensor, state: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    def step(self, x: Tensor, state: Tensor, rows: Tensor, count: Tensor) -> Tensor:
         query, key, value = self._project(x, count)
         state[rows, count] = torch.cat((value, key), dim=-1)
         values, keys = split(state[rows], *self.sizes)
@@ -331,7 +318,7 @@ class TransformerLayer(nn.Module):
         attended = attend(query.unsqueeze(1), keys, values, mask.unsqueeze(1), self.num_heads).squeeze(1)
         return torch.cat((attended, key), dim=-1)
 
-    def _project(self, x: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def _project(self, x: Tensor, place: Tensor) -> tuple[Tensor, ...]:
         x = (
             x
             + self.positions(place.clamp(max=self.positions.num_embeddings - 1))
@@ -353,6 +340,63 @@ def make_layer(input_size: int, config: HierarchicalLmConfig, means: int) -> Sen
     return LAYERS[config.sentence_encoder](input_size, config, means)
 
 
-def condition(x: torch.Tensor, sentence_vectors: torch.Tensor) -> torch.Tensor:
+def condition(x: Tensor, sentence_vectors: Tensor) -> Tensor:
     """Add a sentence vector to the value part, the first elements, of a decoder layer's inputs (section 2.5)."""
     return x + fit_width(sentence_vectors, x.shape[-1])
+
+
+class HierarchicalLmCache:
+    """The decoder's cache between `generate()` steps: character, word and sentence levels.
+
+    Args:
+        config: Gives the capacity in words, which grows if needed, and in characters of a word.
+        layers: Those of the decoder.
+        like: Has the device and type of the states, and a row for each of the batch's, `(batch, value_size)`.
+        spelling_size: Width of the word decoder's state.
+    """
+
+    # Rows close their words at different steps; generate() must not compile against it as a static cache.
+    is_compileable = False
+
+    def __init__(self, config: PreTrainedConfig, layers: Iterable[Any], like: Tensor, spelling_size: int):
+        self.max_words = config.max_words + 1
+        self.layers = [layer.new_state(like, self.max_words) for layer in layers]
+        self.words = torch.zeros(len(like), dtype=torch.long, device=like.device)
+        self.characters = torch.zeros_like(self.words)
+        self.open_words = self.words.new_zeros(len(like), config.max_characters)
+        self.spelling = like.new_zeros(len(like), spelling_size)
+        self.vectors = torch.zeros_like(like)
+        self.seen_tokens = 0
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Return the number of decoder positions seen; the same for every layer."""
+        return self.seen_tokens
+
+    def append(self, ids: Tensor, rows: Tensor) -> None:
+        """Add a character to the open words of some rows."""
+        fits = (rows & (self.characters < self.open_words.shape[1])).nonzero().squeeze(1)
+        self.open_words[fits, self.characters[fits]] = ids[fits]
+        self.characters += rows
+
+    def close_words(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Take the open words of some rows: their symbols, where each starts, and how many characters it has."""
+        symbols, characters = self.open_words[rows].flatten(), self.characters[rows]
+        starts = torch.arange(len(rows), device=rows.device) * self.open_words.shape[1]
+        self.characters[rows] = 0
+        self.spelling[rows] = 0
+        if int(self.words[rows].max()) >= self.max_words:
+            self._grow()
+        return symbols, starts, characters
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
+        self.layers = [state[beam_idx] for state in self.layers]
+        for name in ("words", "characters", "open_words", "spelling", "vectors"):
+            setattr(self, name, getattr(self, name)[beam_idx])
+
+    def _grow(self) -> None:
+        # A state without a dimension of words, a GRU's, has nothing to grow.
+        self.layers = [
+            nn.functional.pad(state, (0, 0, 0, self.max_words)) if state.dim() == 3 else state for state in self.layers
+        ]
+        self.max_words *= 2

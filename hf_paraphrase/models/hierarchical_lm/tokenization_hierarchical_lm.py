@@ -48,7 +48,7 @@ class HierarchicalLmTokenizer(PortableTokenizer, PreTrainedTokenizer):
     def __init__(self, vocab_file: str | None = None, max_characters: int = MAX_CHARACTERS, **kwargs: Any):
         self.max_characters = max_characters
         self.stop_token = MARKS[4]
-        self.vocab = default_vocabulary() if vocab_file is None else _read(vocab_file)
+        self.vocab = default_vocabulary() if vocab_file is None else json.loads(Path(vocab_file).read_text("utf-8"))
         self.symbols = {index: symbol for symbol, index in self.vocab.items()}
         marks = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), MARKS, strict=False))
         options = {"split_special_tokens": True, "special_tokens_pattern": "eos", **marks, **kwargs}
@@ -74,7 +74,9 @@ class HierarchicalLmTokenizer(PortableTokenizer, PreTrainedTokenizer):
         # Of equally common ones the first in Unicode, so that the order of the texts makes no difference.
         commonest = sorted(counts, key=lambda character: (-counts[character], character))
         tokenizer = cls(**kwargs)
-        tokenizer._use({symbol: i for i, symbol in enumerate((*MARKS, *commonest[: vocab_size - len(MARKS)]))})
+        tokenizer.vocab = {symbol: i for i, symbol in enumerate((*MARKS, *commonest[: vocab_size - len(MARKS)]))}
+        tokenizer.symbols = {index: symbol for symbol, index in tokenizer.vocab.items()}
+        tokenizer._update_total_vocab_size()
         return tokenizer
 
     @property
@@ -112,11 +114,6 @@ class HierarchicalLmTokenizer(PortableTokenizer, PreTrainedTokenizer):
         path.write_text(json.dumps(self.vocab, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
         return (str(path),)
 
-    def _use(self, vocabulary: dict[str, int]) -> None:
-        self.vocab = vocabulary
-        self.symbols = {index: symbol for symbol, index in vocabulary.items()}
-        self._update_total_vocab_size()
-
     def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
         return [symbol for word in self.split_words(text) for symbol in (*word, self.stop_token)]
 
@@ -138,10 +135,7 @@ def default_vocabulary() -> dict[str, int]:
 def join_words(words: list[str]) -> str:
     """Put spaces between words, but before closing and behind opening punctuation and around an apostrophe or hyphen.
 
-    Straight double quotes open and close by turns.
-
-    Args:
-        words: Runs of letters and runs of anything else, as `HierarchicalLmTokenizer.split_words` makes them.
+    Straight double quotes open and close by turns. Words are those of `HierarchicalLmTokenizer.split_words`.
     """
     text, is_glued, is_quoted = "", True, False
     for i, word in enumerate(words):
@@ -154,7 +148,3 @@ def join_words(words: list[str]) -> str:
             is_quoted = not is_quoted
         is_glued = joins or word[-1] in OPENING or (word[-1] == '"' and is_quoted)
     return text
-
-
-def _read(vocab_file: str) -> dict[str, int]:
-    return json.loads(Path(vocab_file).read_text(encoding="utf-8"))

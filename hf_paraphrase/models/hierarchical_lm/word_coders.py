@@ -1,11 +1,10 @@
 """Characters to words and back: the word encoder and the word decoders of Traynor 2018, sections 2.3 and 2.6."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from ..layers.layer_weights import parameter_of
 from .configuration_hierarchical_lm import HierarchicalLmConfig
@@ -16,14 +15,11 @@ from .sentence_layers import Gru, ScaledLinear
 CHARACTERS = 4
 
 
-class FeedForward(nn.Module):
+class FeedForward(GradientCheckpointingLayer):
     """GELU layers, each followed by dropout, for inputs whose mean square before a dropout is `mean_square`."""
-
-    _gradient_checkpointing_func: Callable[..., torch.Tensor]
 
     def __init__(self, input_size: int, sizes: Sequence[int], dropout: float, mean_square: float = 1.0):
         super().__init__()
-        self.gradient_checkpointing = False
         widths = [input_size, *sizes]
         squares = [mean_square / (1 - dropout)] + [1 / (1 - dropout)] * len(sizes)
         layers = zip(widths, widths[1:], squares, strict=False)
@@ -32,13 +28,8 @@ class FeedForward(nn.Module):
         )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """Map `(*, input_size)` to `(*, sizes[-1])`."""
-        if self.gradient_checkpointing and self.training:
-            return self._gradient_checkpointing_func(self._run, x)
-        return self._run(x)
-
-    def _run(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
             x = self.dropout(nn.functional.gelu(layer(x)))
         return x
@@ -55,7 +46,7 @@ class Spelling(ScaledLinear):
         self.places, self.width = config.max_characters, config.embedding_size
         super().__init__(self.places * self.width, out_features, bias, mean_square=CHARACTERS / self.places)
 
-    def products(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    def products(self, embeddings: Tensor, sizes: list[int]) -> Tensor:
         """Multiply packed characters `(characters, embedding_size)`; those behind the last place count as nothing."""
         parts = embeddings.split(sizes) if sizes else ()
         weight = parameter_of(self)
@@ -63,7 +54,7 @@ class Spelling(ScaledLinear):
         clipped = embeddings.new_zeros(sum(sizes[self.places :]), self.out_features)
         return torch.cat((*found, clipped.to(weight.dtype)))
 
-    def at(self, embeddings: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def at(self, embeddings: Tensor, places: Tensor) -> Tensor:
         """Multiply one character for each row, `(batch, embedding_size)`, which stands at `places`."""
         columns = parameter_of(self).view(self.out_features, self.places, self.width).transpose(0, 1)
         products = (columns[places.clamp(max=self.places - 1)] @ embeddings.unsqueeze(-1)).squeeze(-1)
@@ -80,7 +71,7 @@ class WordEncoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.layers = FeedForward(first, others, config.dropout)
 
-    def forward(self, embeddings: torch.Tensor, words: Ragged) -> torch.Tensor:
+    def forward(self, embeddings: Tensor, words: Ragged) -> Tensor:
         """Map packed characters `(characters, embedding_size)` to `(words, word_encoder_sizes[-1])`."""
         products = self.spelling.products(embeddings, words.sizes)
         sums = products.new_zeros(words.count, products.shape[-1]).index_add(0, words.run, products)
@@ -96,13 +87,13 @@ class GruSpeller(nn.Module):
         self.gru = Gru(config.embedding_size, self.state_size)
         self.output = ScaledLinear(self.state_size, config.value_size)
 
-    def forward(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    def forward(self, embeddings: Tensor, sizes: list[int]) -> Tensor:
         return self.gru(embeddings, sizes)
 
-    def step(self, embeddings: torch.Tensor, state: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def step(self, embeddings: Tensor, state: Tensor, places: Tensor) -> Tensor:
         return self.gru.step(embeddings, state)
 
-    def finish(self, state: torch.Tensor) -> torch.Tensor:
+    def finish(self, state: Tensor) -> Tensor:
         return nn.functional.gelu(self.output(state))
 
 
@@ -117,17 +108,17 @@ class MlpSpeller(nn.Module):
         self.state_size = config.value_size
         self.spelling = Spelling(config, self.state_size, bias=False)
 
-    def forward(self, embeddings: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    def forward(self, embeddings: Tensor, sizes: list[int]) -> Tensor:
         """Add up the products: of its first character, its first two, …, for every word at once."""
-        sums: list[torch.Tensor] = []
+        sums: list[Tensor] = []
         for products in self.spelling.products(embeddings, sizes).split(sizes):
             sums.append(sums[-1][: len(products)] + products if sums else products)
         return torch.cat(sums) if sums else embeddings.new_zeros(0, self.state_size)
 
-    def step(self, embeddings: torch.Tensor, state: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    def step(self, embeddings: Tensor, state: Tensor, places: Tensor) -> Tensor:
         return state + self.spelling.at(embeddings, places)
 
-    def finish(self, state: torch.Tensor) -> torch.Tensor:
+    def finish(self, state: Tensor) -> Tensor:
         return nn.functional.gelu(state)
 
 
@@ -143,7 +134,7 @@ class WordDecoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.layers = FeedForward(config.value_size, config.word_decoder_sizes, config.dropout, mean_square=2.0)
 
-    def forward(self, vectors: torch.Tensor, embeddings: torch.Tensor, spans: Ragged) -> torch.Tensor:
+    def forward(self, vectors: Tensor, embeddings: Tensor, spans: Ragged) -> Tensor:
         """Run over all words `(words, value_size)` and their characters, packed as `spans` says, START first.
 
         Returns the inputs of the output layer, packed, `(characters, word_decoder_sizes[-1])`.
@@ -153,6 +144,6 @@ class WordDecoder(nn.Module):
         states = torch.cat((states.new_zeros(first, self.speller.state_size), states))
         return self.score(vectors[spans.run], states)
 
-    def score(self, vectors: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
+    def score(self, vectors: Tensor, states: Tensor) -> Tensor:
         """Map words' vectors and the speller's states, row by row, to the inputs of the output layer."""
         return self.layers(vectors + self.dropout(self.speller.finish(states)))

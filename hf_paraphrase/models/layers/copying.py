@@ -1,11 +1,9 @@
 """The mixture of generated and copied words, from any source."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .precision import at_least_single
 from .scan import is_traced
@@ -23,14 +21,14 @@ class Copying(NamedTuple):
         num_outside_words: How many words outside the vocabulary the batch can copy.
     """
 
-    log_generated: torch.Tensor
-    weights: torch.Tensor
-    ids: torch.Tensor
-    mask: torch.Tensor
+    log_generated: Tensor
+    weights: Tensor
+    ids: Tensor
+    mask: Tensor
     num_outside_words: int
 
 
-def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.Tensor) -> torch.Tensor:
+def copying_loss(scores: Tensor, copying: Copying, labels: Tensor) -> Tensor:
     """The mean cross-entropy of the mixture that `add_copied_words` makes, in nats over the labels that are not -100.
 
     The labels' probabilities alone are mixed: nothing as large as the scores is made but their softmax.
@@ -52,7 +50,7 @@ def copying_loss(scores: torch.Tensor, copying: Copying, labels: torch.Tensor) -
     return -mixed[labels != -100].mean()
 
 
-def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
+def add_copied_words(scores: Tensor, copying: Copying) -> Tensor:
     """Mix generation and copying: `log(g_0 softmax(scores)_w + Σ_{i: w_i = w} weights_i)`.
 
     Only the words that can be copied need it; for all others it is `log g_0` plus the logarithm of the softmax.
@@ -80,7 +78,7 @@ def add_copied_words(scores: torch.Tensor, copying: Copying) -> torch.Tensor:
     return generated.scatter(-1, columns, mixed)[..., :-1]
 
 
-def count_outside_words(ids: torch.Tensor, vocab_size: int, name: str) -> int:
+def count_outside_words(ids: Tensor, vocab_size: int, name: str) -> int:
     """How many words outside the vocabulary a batch can copy; as many as there can be where `torch.export` traces.
 
     Args:

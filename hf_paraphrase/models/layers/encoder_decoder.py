@@ -1,11 +1,8 @@
 """Shared by all encoder-decoders here: embeddings, handling of encoder outputs, the forward pass, return values."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar, cast
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import (
     BaseModelOutput,
@@ -17,6 +14,9 @@ from transformers.utils import TransformersKwargs, can_return_tuple
 
 from .portable import PortableModel
 from .token_ids import embed
+
+# What a decoder returns.
+DecoderOutput = BaseModelOutputWithPastAndCrossAttentions
 
 # The default of fields that a model sets before it reads them: a `ModelOutput` may have one field without a default.
 SET_BY_MODEL: Any = None
@@ -67,14 +67,14 @@ class EncoderDecoder(PreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        decoder_input_ids: torch.Tensor | None = None,
-        decoder_attention_mask: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         encoder_outputs: Any = None,
         cache: Any = None,
-        inputs_embeds: torch.Tensor | None = None,
-        decoder_inputs_embeds: torch.Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         **kwargs: Unpack[TransformersKwargs],
     ) -> Seq2SeqModelOutput:
@@ -107,9 +107,8 @@ class EncoderDecoder(PreTrainedModel):
             raise ValueError("pass either `decoder_input_ids` or `decoder_inputs_embeds` (or `labels` to the LM head)")
         states = self.embed_targets(decoder_input_ids) if decoder_inputs_embeds is None else decoder_inputs_embeds
         masks = attention_mask, decoder_attention_mask
-        return self.join_outputs(
-            encoder_outputs, self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
-        )
+        outputs = self.decode(states, encoder_outputs, *masks, cache, use_cache, **kwargs)
+        return self.join_outputs(encoder_outputs, outputs)
 
     def encode(self, encoder_outputs: EncoderOutput | None, **inputs: Any) -> EncoderOutput:
         """Run the encoder, unless its outputs are given.
@@ -125,7 +124,7 @@ class EncoderDecoder(PreTrainedModel):
             )
         return encoder_outputs
 
-    def embed_targets(self, ids: torch.Tensor | None, num_outside_words: int | None = None) -> torch.Tensor:
+    def embed_targets(self, ids: Tensor | None, num_outside_words: int | None = None) -> Tensor:
         """Embed the decoder's inputs.
 
         Args:
@@ -144,10 +143,10 @@ class EncoderDecoder(PreTrainedModel):
 
     def decode(
         self,
-        states: torch.Tensor,
+        states: Tensor,
         encoder_outputs: BaseModelOutput,
-        attention_mask: torch.Tensor | None,
-        decoder_attention_mask: torch.Tensor | None,
+        attention_mask: Tensor | None,
+        decoder_attention_mask: Tensor | None,
         cache: Any,
         use_cache: bool | None,
         **kwargs: Any,
@@ -164,9 +163,7 @@ class EncoderDecoder(PreTrainedModel):
             **kwargs,
         )
 
-    def join_outputs(
-        self, encoder: BaseModelOutput, decoder: BaseModelOutputWithPastAndCrossAttentions, **others: Any
-    ) -> Any:
+    def join_outputs(self, encoder: BaseModelOutput, decoder: DecoderOutput, **others: Any) -> Any:
         """Make an `output_class` of the encoder's and the decoder's outputs, with other fields of a family's own."""
         return self.output_class(
             last_hidden_state=decoder.last_hidden_state,

@@ -1,13 +1,14 @@
-"""Weights of layers that are multiplied outside of the layers' own `forward`, wherever they are kept."""
+"""Weights of layers: how they start, and wherever they are kept, for products outside of a layer's `forward`."""
 
-from __future__ import annotations
+import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers import initialization as init
 
 
-def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
+def parameter_of(layer: nn.Module, name: str = "weight") -> Tensor:
     """Return a parameter of a layer as a tensor of floats.
 
     Args:
@@ -16,9 +17,9 @@ def parameter_of(layer: nn.Module, name: str = "weight") -> torch.Tensor:
         name: Of the parameter.
     """
     value = getattr(layer, name)
-    if not isinstance(value, torch.Tensor) and callable(value):
+    if not isinstance(value, Tensor) and callable(value):
         return value().dequantize()
-    hook = _offloading_hook(layer)
+    hook = next((hook for hook in _hooks_of(layer) if getattr(hook, "weights_map", None) is not None), None)
     return value if hook is None or not value.is_meta else hook.weights_map[name].to(hook.execution_device)
 
 
@@ -31,11 +32,28 @@ def input_device(model: PreTrainedModel) -> torch.device:
     return torch.device(device)
 
 
-def _offloading_hook(layer: nn.Module):
-    return next((hook for hook in _hooks_of(layer) if getattr(hook, "weights_map", None) is not None), None)
-
-
 def _hooks_of(layer: nn.Module) -> list:
     hook = getattr(layer, "_hf_hook", None)
     # accelerate puts several hooks of a layer into one.
     return getattr(hook, "hooks", [hook])
+
+
+def scale_initializer_range(hidden_size: int) -> float:
+    """How far from 0 the weights of an LSTM may start: 0.08 at 1,000 units, and more for narrower layers.
+
+    The states of a layer have the scale of these weights times the root of its width. With 0.08, layers of 256 units
+    pass on so little that a stack of them hardly learns at first.
+
+    Source: the 0.08 is that of Sutskever et al. 2014 and of Li et al. 2015, section 4.2, both for 1,000 units.
+    """
+    return 0.08 * math.sqrt(1000 / max(hidden_size, 1))
+
+
+def draw_uniform(module: nn.Module, bound: float) -> None:
+    """Draw the weights of a layer from `[-bound, bound]`; the embedding of padding, unless it was loaded, is 0."""
+    if isinstance(module, nn.LSTM | nn.Linear | nn.Embedding):
+        for parameter in module.parameters(recurse=False):
+            init.uniform_(parameter, -bound, bound)
+    is_loaded = isinstance(module, nn.Embedding) and getattr(module.weight, "_is_hf_initialized", False)
+    if isinstance(module, nn.Embedding) and module.padding_idx is not None and not is_loaded:
+        init.zeros_(module.weight[module.padding_idx])

@@ -4,35 +4,92 @@ Words are packed, `(words, width)`: all sequences' first words, then their secon
 sequence first. `sizes` says how many words each step has.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from transformers.utils import logging
 
 from .layer_weights import parameter_of
-from .packing import LstmState
 from .precision import runs_lstm
-from .prepacked_weights import PrepackedWeights, can_prepack, multiplier
-from .products import has_wide_vectors, linear, multiply
+from .products import (
+    PrepackedWeights,
+    can_prepack,
+    has_wide_vectors,
+    linear,
+    multiplier,
+    multiply,
+    sigmoid_backward,
+    sigmoid_backward_out,
+)
 from .scan import scan
+
+LstmState = tuple[Tensor, Tensor]
+"""The pair (h, c), each `(num_layers * num_directions, batch, hidden_size)` as `torch.nn.LSTM` has them."""
+
+
+@dataclass(frozen=True)
+class PackedOrder:
+    """The order of words in a packed sequence, the longest sentence first.
+
+    Args:
+        words: Indices of the words in packed order.
+        sizes: For each step how many sentences are that long.
+        sentences: Indices of the sentences that have words, the longest first.
+        last: For each of these, the packed position of its last word.
+    """
+
+    words: Tensor
+    sizes: list[int]
+    sentences: Tensor
+    last: Tensor
+
+
+@torch.compiler.disable
+def packed_order(sentence: Tensor, number: Tensor, length: Tensor) -> PackedOrder:
+    """Order words for one packed call.
+
+    Given are for each word its sentence and its number there, from 0, `(words,)`, and each sentence's length,
+    `(sentences,)`.
+    """
+    sentences = length.argsort(descending=True, stable=True)
+    rank = sentences.argsort()
+    counts = torch.bincount(number)
+    starts, sizes = counts.cumsum(0) - counts, counts.tolist()
+    place = starts[number] + rank[sentence]
+    sentences = sentences[: sizes[0] if sizes else 0]
+    last = starts[length[sentences] - 1] + torch.arange(len(sentences), device=length.device)
+    return PackedOrder(place.argsort(), sizes, sentences, last)
+
+
+def order_of_real(mask: Tensor) -> PackedOrder:
+    """Order the real positions of a padded batch, true in a mask `(batch, length)`, as indices of the flat batch."""
+    places = mask.flatten().nonzero().squeeze(1)
+    order = packed_order(places // mask.shape[1], (mask.cumsum(1) - 1).flatten()[places], mask.sum(1))
+    return PackedOrder(places[order.words], order.sizes, order.sentences, order.last)
+
+
+def select_states(state: LstmState, rows: Tensor) -> LstmState:
+    """Return the states of some rows."""
+    h, c = state
+    return h.index_select(1, rows), c.index_select(1, rows)
+
+
+def replace_states(state: LstmState, rows: Tensor, new: LstmState) -> LstmState:
+    """Return the states with those of some rows replaced."""
+    h, c = (part.index_copy(1, rows, of_rows.to(part.dtype)) for part, of_rows in zip(state, new, strict=True))
+    return h, c
+
 
 logger = logging.get_logger(__name__)
 
 # Runs some layers of an LSTM over packed words; the state is theirs alone.
-Kernel = Callable[[Any, range, torch.Tensor, list[int], LstmState], tuple[torch.Tensor, LstmState]]
-
-# Looked up once: overload resolution takes longer than a small step's operation.
-sigmoid_backward, sigmoid_backward_out = (
-    torch.ops.aten.sigmoid_backward.default,
-    torch.ops.aten.sigmoid_backward.grad_input,
-)
+Kernel = Callable[[Any, range, Tensor, list[int], LstmState], tuple[Tensor, LstmState]]
 
 
 class IdentityOutputLstm(nn.LSTM):
@@ -45,13 +102,13 @@ class IdentityOutputLstm(nn.LSTM):
 
 def run_lstm(
     lstm: nn.LSTM,
-    x: torch.Tensor,
+    x: Tensor,
     state: LstmState,
     sizes: list[int],
     dropout: nn.Module,
     every_layer: bool = False,
     prepacked: PrepackedWeights | None = None,
-) -> tuple[list[torch.Tensor], LstmState]:
+) -> tuple[list[Tensor], LstmState]:
     """Run an LSTM in the way that is fastest here, with dropout after every layer.
 
     Args:
@@ -68,7 +125,7 @@ def run_lstm(
         final (h, c) of every sequence.
     """
     if _lacks_kernel(x):
-        dtype = cast(torch.Tensor, lstm.weight_ih_l0).dtype
+        dtype = cast(Tensor, lstm.weight_ih_l0).dtype
         with torch.autocast("cpu", enabled=False):
             h, c = (part.to(dtype) for part in state)
             return run_lstm(lstm, x.to(dtype), (h, c), sizes, dropout, every_layer)
@@ -85,7 +142,7 @@ def run_lstm(
     return outputs, (h, c)
 
 
-def choose_kernel(lstm: nn.LSTM, x: torch.Tensor, sizes: list[int], prepacked: PrepackedWeights | None) -> Kernel:
+def choose_kernel(lstm: nn.LSTM, x: Tensor, sizes: list[int], prepacked: PrepackedWeights | None) -> Kernel:
     if not isinstance(lstm, nn.LSTM):
         return run_quantized
     if isinstance(lstm, IdentityOutputLstm):
@@ -98,12 +155,12 @@ def choose_kernel(lstm: nn.LSTM, x: torch.Tensor, sizes: list[int], prepacked: P
         return run_loop if sizes[0] != sizes[-1] and (is_wide or torch.is_grad_enabled()) else run_fused
     if is_wide and torch.is_grad_enabled():
         return run_loop
-    if prepacked is not None and not lstm.training and can_prepack(x, cast(torch.Tensor, lstm.weight_ih_l0)):
+    if prepacked is not None and not lstm.training and can_prepack(x, cast(Tensor, lstm.weight_ih_l0)):
         return prepacked.run_cell
     return run_cell
 
 
-def run_fused(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+def run_fused(lstm: nn.LSTM, layers: range, x: Tensor, sizes: list[int], state: LstmState):
     """Run layers in one call of cuDNN or oneDNN."""
     weights = [weight for layer in layers for direction in _weights_of(lstm, layer) for weight in direction]
     options = True, len(layers), lstm.dropout, lstm.training, lstm.bidirectional
@@ -114,7 +171,7 @@ def run_fused(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], s
     return outputs.flatten(0, 1), (h, c)
 
 
-def run_quantized(lstm: Any, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+def run_quantized(lstm: Any, layers: range, x: Tensor, sizes: list[int], state: LstmState):
     """Run layers whose weights are integers: those of `quantize_weights` or of PyTorch's `quantize_dynamic`."""
     if len(layers) < lstm.num_layers:
         directions, whole = 2 if lstm.bidirectional else 1, lstm
@@ -126,14 +183,14 @@ def run_quantized(lstm: Any, layers: range, x: torch.Tensor, sizes: list[int], s
     return outputs.data, final
 
 
-def run_cell(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+def run_cell(lstm: nn.LSTM, layers: range, x: Tensor, sizes: list[int], state: LstmState):
     """Run a single step: on a CPU, a fused call repacks all weights, which takes longer than the step."""
     ((weights,),) = (_weights_of(lstm, layer) for layer in layers)
     h, c = torch.lstm_cell(x, [part[0] for part in state], *weights)
     return h, (h.unsqueeze(0), c.unsqueeze(0))
 
 
-def run_loop(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], state: LstmState):
+def run_loop(lstm: nn.LSTM, layers: range, x: Tensor, sizes: list[int], state: LstmState):
     """Run a layer step after step.
 
     On a CPU, PyTorch's own loop over packed sequences fills a gradient of all words with zeros at every step
@@ -148,8 +205,8 @@ def run_loop(lstm: nn.LSTM, layers: range, x: torch.Tensor, sizes: list[int], st
 
 
 def scan_lstm(
-    lstm: nn.LSTM, x: torch.Tensor, state: LstmState, real: torch.Tensor, dropout: nn.Module
-) -> tuple[list[torch.Tensor], LstmState]:
+    lstm: nn.LSTM, x: Tensor, state: LstmState, real: Tensor, dropout: nn.Module
+) -> tuple[list[Tensor], LstmState]:
     """Run an LSTM in operations that `torch.export` can trace for any length, slower than `run_lstm`.
 
     Args:
@@ -176,7 +233,7 @@ def scan_lstm(
     return outputs, (h, c)
 
 
-def _scan_layer(x, real, weights: list[torch.Tensor], state: LstmState, has_tanh: bool, reverse: bool):
+def _scan_layer(x, real, weights: list[Tensor], state: LstmState, has_tanh: bool, reverse: bool):
     weight_ih, weight_hh, bias_ih, bias_hh = weights
 
     def step(h, c, from_inputs, real, weight_hh):
@@ -195,14 +252,14 @@ def _scan_layer(x, real, weights: list[torch.Tensor], state: LstmState, has_tanh
     return outputs.flip(0) if reverse else outputs, (h, c)
 
 
-def _weights_of(lstm: nn.LSTM, layer: int) -> list[list[torch.Tensor]]:
+def _weights_of(lstm: nn.LSTM, layer: int) -> list[list[Tensor]]:
     """The weights of each direction of a layer, as `nn.LSTM.all_weights` has them."""
     directions = 2 if lstm.bidirectional else 1
     names = lstm._all_weights[layer * directions : (layer + 1) * directions]
     return [[parameter_of(lstm, name) for name in of_direction] for of_direction in names]
 
 
-def _lacks_kernel(x: torch.Tensor) -> bool:
+def _lacks_kernel(x: Tensor) -> bool:
     """Whether autocast asks for an LSTM precision that this CPU lacks; warns once."""
     if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
         return False
@@ -213,7 +270,7 @@ def _lacks_kernel(x: torch.Tensor) -> bool:
     return True
 
 
-def _last_words(sizes: list[int]) -> torch.Tensor:
+def _last_words(sizes: list[int]) -> Tensor:
     """Position of the last word of each sequence, longest sequence first."""
     counts, rows = torch.tensor(sizes), torch.arange(sizes[0])
     lengths = (counts.unsqueeze(1) > rows).sum(0)
@@ -235,7 +292,7 @@ class _LoopedLayer(torch.autograd.Function):
         multiply = multiplier(_scale_g(weight.clone(), -2, dim=0), len(sizes))
         outputs, gates = h.new_empty(len(from_inputs), size), from_inputs.to(h.dtype)
         cells, squashed = torch.empty_like(outputs), torch.empty_like(outputs) if has_tanh else None
-        for rows, added, gate in zip(_steps(sizes), from_inputs.split(sizes), gates.split(sizes), strict=True):
+        for rows, added, gate in zip(steps_of(sizes), from_inputs.split(sizes), gates.split(sizes), strict=True):
             count = len(gate)
             gate.copy_(added + multiply(h[:count].to(added.dtype)))
             i, f, g, o = gate.sigmoid_().chunk(4, dim=1)
@@ -258,7 +315,7 @@ class _LoopedLayer(torch.autograd.Function):
         grad_outputs, grad_cells, grad_gates = grad_outputs.clone(), grad_cells.clone(), torch.empty_like(gates)
         befores, multiply_back = _before(c, cells, sizes), multiplier(weight.t(), len(sizes))
         grad_h = grad_c = h[:0]
-        for rows in reversed(_steps(sizes)):
+        for rows in reversed(steps_of(sizes)):
             i, f, g, o = gates[rows].chunk(4, dim=1)
             of_gates = grad_gates[rows]
             of_i, of_f, of_g, of_o = of_gates.chunk(4, dim=1)
@@ -282,19 +339,19 @@ class _LoopedLayer(torch.autograd.Function):
         return grad_inputs, grad_weight, grad_h, grad_c, None, None
 
 
-def _scale_g(gates: torch.Tensor, factor: float, dim: int) -> torch.Tensor:
+def _scale_g(gates: Tensor, factor: float, dim: int) -> Tensor:
     """Multiply gate g, in place."""
     gates.chunk(4, dim)[2].mul_(factor)
     return gates
 
 
-def _steps(sizes: list[int]) -> list[slice]:
-    """The words of each step."""
+def steps_of(sizes: list[int]) -> list[slice]:
+    """The words of each step, of which it has so many as `sizes` says."""
     stops = list(accumulate(sizes))
     return [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
 
-def _before(start: torch.Tensor, words: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+def _before(start: Tensor, words: Tensor, sizes: list[int]) -> Tensor:
     """For each word, the value one step earlier."""
     steps = words.split(sizes)
     return torch.cat((start, *(step[:size] for step, size in zip(steps, sizes[1:], strict=False))))

@@ -1,7 +1,5 @@
 """Base classes whose checkpoints bring their own code, and so run where this package is not installed."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, ClassVar
 
@@ -137,3 +135,30 @@ def can(config: PreTrainedConfig, ability: str) -> bool:
         heads = config.architectures or []
         return ability == "labels_pairs" and any(name.endswith("ForSequenceClassification") for name in heads)
     return ability in abilities and (ability != "copies_words" or config.copy)
+
+
+TASK = "text2text-generation"
+
+
+class WritingConfig(PortableConfig):
+    """Base of the configurations of models that write text, with the marks of the tokenizers trained here."""
+
+    use_cache: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    decoder_start_token_id: int | None = 1
+    is_encoder_decoder: bool = True
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any):
+        """Make a configuration, without the checkpoint's own pipeline where the process has the task anyway.
+
+        `pipeline()` demands `trust_remote_code=True` for every checkpoint that names its own pipeline, even if the
+        code is not needed.
+        """
+        from transformers.pipelines import PIPELINE_REGISTRY
+
+        if TASK in PIPELINE_REGISTRY.supported_tasks:
+            config_dict = {name: value for name, value in config_dict.items() if name != "custom_pipelines"}
+        return super().from_dict(config_dict, **kwargs)

@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 from functools import cache
 
 import torch
+from torch import Tensor
 
 
-def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
+def at_least_single(tensor: Tensor) -> Tensor:
     """Raise half precision to single, in which losses and softmaxes are summed; double precision stays as it is."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 

@@ -1,19 +1,75 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .lstm_kernels import IdentityOutputLstm, run_lstm, scan_lstm
-from .packing import LstmState, order_of_real, replace_states, select_states
-from .prepacked_weights import PrepackedWeights
+from .layer_weights import parameter_of
+from .lstm_kernels import (
+    IdentityOutputLstm,
+    LstmState,
+    order_of_real,
+    replace_states,
+    run_lstm,
+    scan_lstm,
+    select_states,
+)
+from .precision import at_least_single
+from .products import PrepackedWeights
 from .scan import is_traced
 
 
+class AdditiveAttention(nn.Module):
+    """Bahdanau attention: `softmax(v·tanh(W_q s + W_k h))` over the source states (Bahdanau et al. 2015, section 3.1).
+
+    The projected keys depend on the source alone; compute them once with `project_keys` and reuse them at every step.
+    """
+
+    def __init__(self, query_size: int, memory_size: int, attention_size: int):
+        super().__init__()
+        self.query = nn.Linear(query_size, attention_size)
+        self.key = nn.Linear(memory_size, attention_size, bias=False)
+        self.score = nn.Linear(attention_size, 1, bias=False)
+
+    def project_keys(self, memory: Tensor) -> Tensor:
+        """Map source states `(batch, source_length, memory_size)` to keys `(batch, source_length, attention_size)`."""
+        return self.key(memory)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, memory: Tensor, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend from every query to every real source state at once.
+
+        Args:
+            queries: As `query` maps them, `(batch, target_length, attention_size)`.
+            keys: `project_keys(memory)`.
+            memory: `(batch, source_length, memory_size)`.
+            attention_mask: `(batch, source_length)`, 1 for real source positions, 0 for padding.
+
+        Returns:
+            The contexts `(batch, target_length, memory_size)` and the weights `(batch, target_length, source_length)`.
+        """
+        dtype = queries.dtype
+        if queries.device.type == "cpu" and not torch.is_grad_enabled():
+            # On a CPU half precision speeds up matrix products alone, and slows down the rest.
+            queries, keys, memory = map(at_least_single, (queries, keys, memory))
+        energies, vector = queries.unsqueeze(2) + keys.unsqueeze(1), parameter_of(self.score).to(queries.dtype)
+        if queries.device.type == "cpu" and not torch.is_grad_enabled():
+            # tanh(x) = 2·σ(2x) - 1, of which σ takes a sixth of the time, and softmax does not see the last term.
+            energies, vector = energies.mul_(2).sigmoid_(), 2 * vector
+        else:
+            energies = energies.tanh_()
+        scores = nn.functional.linear(energies, vector).squeeze(-1)
+        if attention_mask is not None:
+            scores = scores.masked_fill(attention_mask[:, None, :] == 0, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1)
+        return (weights @ memory).to(dtype), weights.to(dtype)
+
+
+@dataclass(eq=False)
 class RecurrentCache:
     """The cache of a recurrent decoder between `generate()` steps, instead of transformers' key-value cache.
 
@@ -24,25 +80,18 @@ class RecurrentCache:
         pair_keys: Projected states of a retrieved pair, each `(batch, length, attention_size)`, for a decoder that
             copies from it.
         beams: How many rows next to each other read one source: their attention keys are equal.
+        prepacked: The decoder's weights as they are multiplied fastest.
     """
 
     # A recurrent state has a fixed size, but generate() must not compile against it as a static cache.
     is_compileable = False
 
-    def __init__(
-        self,
-        state: LstmState,
-        attention_keys: torch.Tensor | None = None,
-        seen_tokens: int = 0,
-        pair_keys: tuple[torch.Tensor, ...] = (),
-        beams: int = 1,
-    ):
-        self.state = state
-        self.attention_keys = attention_keys
-        self.seen_tokens = seen_tokens
-        self.pair_keys = pair_keys
-        self.beams = beams
-        self.prepacked = PrepackedWeights()
+    state: LstmState
+    attention_keys: Tensor | None = None
+    seen_tokens: int = 0
+    pair_keys: tuple[Tensor, ...] = ()
+    beams: int = 1
+    prepacked: PrepackedWeights = field(default_factory=PrepackedWeights)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return the number of decoder positions seen; the same for every layer."""
@@ -53,18 +102,14 @@ class RecurrentCache:
         self.state = state
         self.seen_tokens += new_tokens
 
-    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+    def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keep, for every beam, the state of the hypothesis `beam_idx` that it continues."""
-        self.batch_select_indices(beam_idx)
+        self.state = select_states(self.state, beam_idx)
+        if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, beam_idx):
+            self.attention_keys = self.attention_keys.index_select(0, beam_idx)
+        self.pair_keys = tuple(keys.index_select(0, beam_idx) for keys in self.pair_keys)
 
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep the rows `indices` of the batch, in that order."""
-        self.state = select_states(self.state, indices)
-        if self.attention_keys is not None and not self._stays_at_its_sources(self.attention_keys, indices):
-            self.attention_keys = self.attention_keys.index_select(0, indices)
-        self.pair_keys = tuple(keys.index_select(0, indices) for keys in self.pair_keys)
-
-    def _stays_at_its_sources(self, keys: torch.Tensor, indices: torch.Tensor) -> bool:
+    def _stays_at_its_sources(self, keys: Tensor, indices: Tensor) -> bool:
         """Whether each row keeps its source; otherwise, how many rows share one."""
         sources = torch.arange(len(keys), device=indices.device) // self.beams
         kept = sources[indices]
@@ -73,18 +118,11 @@ class RecurrentCache:
         self.beams = math.gcd(*kept.unique_consecutive(return_counts=True)[1].tolist())
         return False
 
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        """Repeat every row of the batch `repeats` times, next to each other."""
-        batch_size = self.state[0].shape[1]
-        rows = torch.arange(batch_size, device=self.state[0].device)
-        self.batch_select_indices(rows.repeat_interleave(repeats))
 
-
-def count_source_beams(memory: torch.Tensor) -> int:
+def count_source_beams(memory: Tensor) -> int:
     """How many rows next to each other are equal, in all the batch: the beams of one source, for which it is repeated.
 
-    Args:
-        memory: The encoder's outputs, `(batch, source_length, memory_size)`.
+    The rows are of the encoder's outputs, `(batch, source_length, memory_size)`.
     """
     if torch.compiler.is_compiling() or torch.is_grad_enabled() or memory.device.type != "cpu" or len(memory) < 2:
         return 1
@@ -92,7 +130,7 @@ def count_source_beams(memory: torch.Tensor) -> int:
     return math.gcd(*starts.tolist(), len(memory))
 
 
-def fit_width(x: torch.Tensor, width: int) -> torch.Tensor:
+def fit_width(x: Tensor, width: int) -> Tensor:
     """Clip or zero-pad the last dimension of `x` to `width` (Prakash et al. 2016, section 2.3)."""
     return nn.functional.pad(x, (0, width - x.shape[-1])) if x.shape[-1] != width else x
 
@@ -153,12 +191,12 @@ class StackedLstm(nn.Module):
     @torch.compiler.disable
     def forward(
         self,
-        inputs: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs: Tensor,
+        attention_mask: Tensor | None = None,
         state: LstmState | None = None,
         output_hidden_states: bool = False,
         prepacked: PrepackedWeights | None = None,
-    ) -> tuple[torch.Tensor, LstmState, tuple[torch.Tensor, ...] | None]:
+    ) -> tuple[Tensor, LstmState, tuple[Tensor, ...] | None]:
         """Run all layers over whole sequences; positions that the mask leaves out change nothing and cost nothing.
 
         Args:
@@ -191,12 +229,12 @@ class StackedLstm(nn.Module):
     @torch.compiler.disable
     def run_packed(
         self,
-        inputs: torch.Tensor,
+        inputs: Tensor,
         sizes: list[int],
         state: LstmState | None = None,
         every_layer: bool = False,
         prepacked: PrepackedWeights | None = None,
-    ) -> tuple[list[torch.Tensor], LstmState]:
+    ) -> tuple[list[Tensor], LstmState]:
         """Run all layers over packed words (`packed_order`).
 
         Args:
@@ -218,18 +256,19 @@ class StackedLstm(nn.Module):
         options = sizes, self.dropout, every_layer, prepacked
         return self._stack(lambda lstm, x, start: run(lstm, x, start, *options), inputs, state)
 
-    def _scan(self, inputs: torch.Tensor, mask: torch.Tensor | None, state: LstmState):
+    def _scan(self, inputs: Tensor, mask: Tensor | None, state: LstmState):
         mask = inputs.new_ones(inputs.shape[:2]) if mask is None else mask
         real = mask.bool().t().unsqueeze(-1)
         run = partial(scan_lstm, real=real, dropout=self.dropout)
         layers, state = self._stack(run, inputs.transpose(0, 1), state)
         return [layer.masked_fill(~real, 0.0).transpose(0, 1) for layer in layers], state
 
-    def _stack(self, run: Callable, x: torch.Tensor, state: LstmState) -> tuple[list[torch.Tensor], LstmState]:
+    def _stack(self, run: Callable, x: Tensor, state: LstmState) -> tuple[list[Tensor], LstmState]:
         """Stack the groups of layers, each run by `run(lstm, x, state)`."""
         layers, finals = [], []
-        for group, start in zip(self._lstms, self._split(state), strict=True):
-            outputs, final = run(group, x, start)
+        starts = (part.split(self._state_sizes) for part in state)
+        for group, *start in zip(self._lstms, *starts, strict=True):
+            outputs, final = run(group, x, tuple(start))
             if group.num_layers == self.residual_interval:
                 outputs[-1] = outputs[-1] + fit_width(x, self.output_size)
             x = outputs[-1]
@@ -247,14 +286,11 @@ class StackedLstm(nn.Module):
     def _state_sizes(self) -> list[int]:
         return [group.num_layers * (2 if group.bidirectional else 1) for group in self._lstms]
 
-    def _split(self, state: LstmState) -> Iterator[LstmState]:
-        return zip(*(part.split(self._state_sizes) for part in state), strict=True)
-
-    def _zeros(self, inputs: torch.Tensor, rows: int) -> LstmState:
+    def _zeros(self, inputs: Tensor, rows: int) -> LstmState:
         zeros = inputs.new_zeros(sum(self._state_sizes), rows, self._lstms[0].hidden_size)
         return zeros, zeros
 
 
-def _unpack(x: torch.Tensor, places: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+def _unpack(x: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
     """Put packed words back at their places of a batch, with zeros elsewhere."""
     return x.new_zeros(shape.numel(), x.shape[-1]).index_copy(0, places, x).unflatten(0, shape)

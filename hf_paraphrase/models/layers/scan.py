@@ -1,11 +1,9 @@
 """Recurrence over any number of steps in one operation, which `torch.export` can trace where a loop is unrolled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def is_traced() -> bool:
@@ -15,11 +13,11 @@ def is_traced() -> bool:
 
 def scan(
     step: Callable,
-    state: Sequence[torch.Tensor],
-    inputs: Sequence[torch.Tensor],
-    others: Sequence[torch.Tensor] = (),
+    state: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    others: Sequence[Tensor] = (),
     module: nn.Module | None = None,
-) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+) -> tuple[list[Tensor], list[Tensor]]:
     """Go through inputs by their first dimension: `step(*state, *inputs, *others) -> (*state, *outputs)`.
 
     Args:
@@ -43,7 +41,7 @@ def scan(
         names, parameters = zip(*caller.named_parameters(), strict=True)
         others = (*others, *parameters)
 
-    def call(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def call(*tensors: Tensor) -> tuple[Tensor, ...]:
         if module is None:
             return step(*tensors)
         return torch.func.functional_call(caller, dict(zip(names, tensors[count:], strict=True)), tensors[:count])
@@ -59,5 +57,5 @@ class Caller(nn.Module):
         super().__init__()
         self.module, self.function = module, function
 
-    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         return self.function(*tensors)

@@ -1,17 +1,58 @@
 """What all models share that read two sentences: how they enter, the layers above, and the losses."""
 
-from __future__ import annotations
-
-from typing import NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
-from torch import nn
+from huggingface_hub.dataclasses import strict
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.utils import can_return_tuple
 
-from .configuration_sentence_pair import SentencePairConfig
-from .initial_weights import draw_uniform
-from .portable import PortableModel
+from .layer_weights import draw_uniform
+from .portable import PortableConfig, PortableModel
 from .precision import at_least_single
+
+
+@strict
+class SentencePairConfig(PortableConfig):
+    r"""Base configuration of models that label or score sentence pairs.
+
+    Args:
+        vocab_size: Number of words, special tokens included.
+        embedding_size: Width of the word embeddings.
+        hidden_size: Units of every recurrent layer, and of the fully connected layer before the output.
+        dropout: Probability of dropping an element of what enters the fully connected layer and the output layer.
+        initializer_range: Weights start uniform in `[-initializer_range, initializer_range]`.
+        problem_type: `"single_label_classification"`, with cross-entropy over `num_labels` labels, or `"ranking"`,
+            with one score and max-margin loss. By default the first, unless `num_labels` is 1.
+    """
+
+    abilities = frozenset({"labels_pairs"})
+
+    vocab_size: int = 30000
+    embedding_size: int = 100
+    hidden_size: int = 50
+    dropout: float | int = 0.0
+    initializer_range: float = 0.1
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    problem_type: Literal["single_label_classification", "ranking"] | None = None
+
+    def __post_init__(self, **kwargs):
+        if self.problem_type == "ranking" and self.id2label is None:
+            kwargs.setdefault("num_labels", 1)
+        super().__post_init__(**kwargs)
+        if self.problem_type is None:
+            self.problem_type = "ranking" if self.num_labels == 1 else "single_label_classification"
+
+    def validate_architecture(self):
+        """Refuse sizes that no model of this family has; runs whenever a configuration is made."""
+        self.check_sizes("vocab_size", "embedding_size", "hidden_size")
+        self.check_dropout("dropout")
+        if self.problem_type == "ranking" and self.num_labels != 1:
+            raise ValueError(f"`problem_type='ranking'` gives one score, not `num_labels={self.num_labels}`")
 
 
 class PairSide(NamedTuple):
@@ -22,21 +63,21 @@ class PairSide(NamedTuple):
         lengths: `(batch,)`, words of every row; may be 0.
     """
 
-    input_ids: torch.Tensor
-    lengths: torch.Tensor
+    input_ids: Tensor
+    lengths: Tensor
 
     @property
-    def mask(self) -> torch.Tensor:
+    def mask(self) -> Tensor:
         """`(batch, length)`, true at words."""
         return torch.arange(self.input_ids.shape[1], device=self.lengths.device) < self.lengths.unsqueeze(1)
 
 
 def split_pair(
-    input_ids: torch.Tensor,
-    attention_mask: torch.Tensor | None = None,
-    token_type_ids: torch.Tensor | None = None,
-    pair_input_ids: torch.Tensor | None = None,
-    pair_attention_mask: torch.Tensor | None = None,
+    input_ids: Tensor,
+    attention_mask: Tensor | None = None,
+    token_type_ids: Tensor | None = None,
+    pair_input_ids: Tensor | None = None,
+    pair_attention_mask: Tensor | None = None,
 ) -> tuple[PairSide, PairSide]:
     """Take X and Y out of a batch, given as two sequences or as one sequence with types.
 
@@ -77,7 +118,7 @@ def split_pair(
     return x, y
 
 
-def _compact(ids: torch.Tensor, is_word: torch.Tensor | None) -> PairSide:
+def _compact(ids: Tensor, is_word: Tensor | None) -> PairSide:
     """Move the words of every row to its front, in order."""
     if is_word is None:
         return PairSide(ids, ids.new_full(ids.shape[:1], ids.shape[1]))
@@ -97,9 +138,7 @@ class SentencePairPreTrainedModel(PortableModel, PreTrainedModel):
 class MatchingHead(nn.Module):
     """A fully connected tanh layer and the output layer: one logit a label, or one score (Liu et al. 2016, section 4).
 
-    Args:
-        input_size: Width of the features.
-        config: Gives `hidden_size`, `num_labels` and `dropout`.
+    Features are `input_size` wide.
     """
 
     def __init__(self, input_size: int, config: SentencePairConfig):
@@ -108,14 +147,53 @@ class MatchingHead(nn.Module):
         self.output = nn.Linear(config.hidden_size, cast(int, config.num_labels))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         """Map features `(batch, input_size)` to logits `(batch, num_labels)`."""
         return self.output(self.dropout(torch.tanh(self.dense(self.dropout(features)))))
 
 
-def matching_loss(
-    logits: torch.Tensor, labels: torch.Tensor, problem_type: str | None, group_ids: torch.Tensor | None = None
-) -> torch.Tensor:
+class SentencePairClassifier(SentencePairPreTrainedModel):
+    """Mixin, before a family's base class, for models with a `MatchingHead` in `head`: labels of pairs, or scores."""
+
+    head: MatchingHead
+
+    def read_pair(
+        self, *inputs: Any, output_hidden_states: bool | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Turn the inputs of `split_pair` into features `(batch, input_size)`; return hidden states too, if any."""
+        raise NotImplementedError
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        pair_input_ids: Tensor | None = None,
+        pair_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        group_ids: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> SequenceClassifierOutput:
+        """Classify or score pairs; arguments as in `split_pair`, and those of the loss.
+
+        Args:
+            labels: `(batch,)`, class indices, or for ranking 1.0 for right candidates and 0.0 for wrong ones.
+            group_ids: `(batch,)`, for ranking: the query to which each row belongs; one query by default.
+            output_hidden_states: Return what the model has of them.
+
+        Returns:
+            `loss` if `labels` are given (see `matching_loss`), `logits` `(batch, num_labels)`, and `hidden_states` if
+            asked for.
+        """
+        inputs = input_ids, attention_mask, token_type_ids, pair_input_ids, pair_attention_mask
+        features, hidden_states = self.read_pair(*inputs, output_hidden_states=output_hidden_states)
+        logits = self.head(features)
+        loss = None if labels is None else matching_loss(logits, labels, self.config.problem_type, group_ids)
+        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=hidden_states)
+
+
+def matching_loss(logits: Tensor, labels: Tensor, problem_type: str | None, group_ids: Tensor | None = None) -> Tensor:
     """Compute the loss of a batch, a mean in nats over its rows or in margins over its pairs of candidates.
 
     Args:
@@ -135,13 +213,13 @@ def matching_loss(
     return nn.functional.cross_entropy(logits, labels.long())
 
 
-def ranked_pairs(labels: torch.Tensor, group_ids: torch.Tensor | None = None) -> torch.Tensor:
+def ranked_pairs(labels: Tensor, group_ids: Tensor | None = None) -> Tensor:
     """Say which rows should beat which: true at (a, b) where both answer one query and a's label is the higher."""
     higher = labels.unsqueeze(1) > labels.unsqueeze(0)
     return higher if group_ids is None else higher & (group_ids.unsqueeze(1) == group_ids.unsqueeze(0))
 
 
-def max_margin_loss(scores: torch.Tensor, labels: torch.Tensor, group_ids: torch.Tensor | None = None) -> torch.Tensor:
+def max_margin_loss(scores: Tensor, labels: Tensor, group_ids: Tensor | None = None) -> Tensor:
     """Average `max(0, 1 - s(X, Y) + s(X, Ŷ))` over all right Y and wrong Ŷ of each X (Liu et al. 2016, section 5).
 
     A batch without such pairs costs nothing. Arguments as in `matching_loss`, scores of shape `(batch,)`.

@@ -1,15 +1,13 @@
 """Looking up and checking token ids, and making decoder inputs of labels, for every encoder-decoder here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
-def check_ids(table: nn.Embedding, ids: torch.Tensor, name: str) -> None:
+def check_ids(table: nn.Embedding, ids: Tensor, name: str) -> None:
     """Raise ValueError for an id outside the vocabulary (on the CPU, where looking costs no wait)."""
     if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
         low, high = ids.min().item(), ids.max().item()
@@ -20,15 +18,15 @@ def check_ids(table: nn.Embedding, ids: torch.Tensor, name: str) -> None:
             )
 
 
-def embed(table: nn.Embedding, ids: torch.Tensor, name: str) -> torch.Tensor:
+def embed(table: nn.Embedding, ids: Tensor, name: str) -> Tensor:
     """Look up ids, with a clear error for one outside the vocabulary."""
     check_ids(table, ids, name)
     return table(ids)
 
 
 def check_pair(
-    input_ids: torch.Tensor | None, source_ids: torch.Tensor | None, target_ids: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    input_ids: Tensor | None, source_ids: Tensor | None, target_ids: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the three, or raise ValueError unless there are texts, and for each a retrieved pair to edit it by."""
     if input_ids is None or source_ids is None or target_ids is None:
         found = {"input_ids": input_ids, "retrieved_source_ids": source_ids, "retrieved_target_ids": target_ids}
@@ -43,7 +41,7 @@ def check_pair(
     return input_ids, source_ids, target_ids
 
 
-def join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+def join_rows(states: Sequence[Tensor], masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Put batches of several lengths below each other, filled up on the right."""
     length = reduce(torch.sym_max, (mask.shape[1] for mask in masks))
     missing = [length - mask.shape[1] for mask in masks]
@@ -52,7 +50,7 @@ def join_rows(states: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> 
     return torch.cat(states), torch.cat(masks)
 
 
-def shift_tokens_right(labels: torch.Tensor, pad_token_id: int, decoder_start_token_id: int) -> torch.Tensor:
+def shift_tokens_right(labels: Tensor, pad_token_id: int, decoder_start_token_id: int) -> Tensor:
     """Make decoder inputs from labels: the start token precedes each row's first word, -100 becomes padding."""
     shifted = labels.roll(1, dims=1)
     shifted[:, 0] = decoder_start_token_id

@@ -1,13 +1,11 @@
-from __future__ import annotations
+from typing import Any
 
 import torch
-from torch import nn
-from transformers.modeling_outputs import SequenceClassifierOutput
-from transformers.utils import can_return_tuple
+from torch import Tensor, nn
 
 from ..layers.recurrent import StackedLstm
 from ..layers.scan import is_traced, scan
-from ..layers.sentence_pair import MatchingHead, PairSide, SentencePairPreTrainedModel, matching_loss, split_pair
+from ..layers.sentence_pair import MatchingHead, SentencePairClassifier, split_pair
 from ..layers.token_ids import embed
 from .configuration_pair_lstm import PairLstmConfig
 
@@ -19,7 +17,7 @@ class BagOfWordsEncoder(nn.Module):
         super().__init__()
         self.output_size = 2 * config.embedding_size
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:
         """Encode pairs, as all encoders here do; returns `(batch, output_size)`.
 
         X is `(batch, n, embedding_size)` and Y `(batch, m, embedding_size)`; masks are true at words.
@@ -36,7 +34,7 @@ class SingleLstmEncoder(nn.Module):
         self.lstm = StackedLstm(config.embedding_size, config.hidden_size, num_layers=1)
         self.output_size = config.hidden_size
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:
         _, (h, _), _ = self.lstm(torch.cat((x, y), dim=1), torch.cat((x_mask, y_mask), dim=1))
         return h[0]
 
@@ -50,7 +48,7 @@ class ParallelLstmEncoder(nn.Module):
         self.y_lstm = StackedLstm(config.embedding_size, config.hidden_size, num_layers=1)
         self.output_size = 2 * config.hidden_size
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:
         (_, (x_last, _), _), (_, (y_last, _), _) = self.x_lstm(x, x_mask), self.y_lstm(y, y_mask)
         return torch.cat((x_last[0], y_last[0]), dim=-1)
 
@@ -68,7 +66,7 @@ class AttentionLstmEncoder(nn.Module):
         self.attention = WordByWordAttention(config.hidden_size)
         self.output_size = config.hidden_size
 
-    def forward(self, x: torch.Tensor, y: torch.Tensor, x_mask: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor, y: Tensor, x_mask: Tensor, y_mask: Tensor) -> Tensor:
         memory, (_, cell), _ = self.x_lstm(x, x_mask)
         states, (last, _), _ = self.y_lstm(y, y_mask, (torch.zeros_like(cell), cell))
         return self.attention(memory, x_mask, states, y_mask.sum(1), last[0])
@@ -98,14 +96,7 @@ class WordByWordAttention(nn.Module):
 
     # The number of rows in a step depends on the lengths, for each of which torch.compile would recompile.
     @torch.compiler.disable
-    def forward(
-        self,
-        memory: torch.Tensor,
-        memory_mask: torch.Tensor,
-        states: torch.Tensor,
-        lengths: torch.Tensor,
-        last: torch.Tensor,
-    ) -> torch.Tensor:
+    def forward(self, memory: Tensor, memory_mask: Tensor, states: Tensor, lengths: Tensor, last: Tensor) -> Tensor:
         """Read states over Y `(batch, m, size)` word by word, each step the rows that still have a word.
 
         `memory` is states over X, `(batch, n, size)`, zero at padding; `last` the state after Y's last word. Returns
@@ -131,7 +122,7 @@ class WordByWordAttention(nn.Module):
         r = torch.cat([r, *reversed(finished)])[order.argsort()]
         return torch.tanh(self.attended(r) + self.last(last))
 
-    def _scan(self, memory, memory_mask, states, lengths, last) -> torch.Tensor:
+    def _scan(self, memory, memory_mask, states, lengths, last) -> Tensor:
         """Do the same, all rows at every step, in one operation for any number of steps."""
 
         def step(r, query, is_word, memory, keys, memory_mask):
@@ -156,7 +147,7 @@ ENCODERS = {
 }
 
 
-class PairLstmForSequenceClassification(SentencePairPreTrainedModel):
+class PairLstmForSequenceClassification(SentencePairClassifier):
     """A baseline of Liu et al. 2016 with a fully connected layer and an output layer: labels of a pair, or a score."""
 
     config_class = PairLstmConfig
@@ -169,35 +160,7 @@ class PairLstmForSequenceClassification(SentencePairPreTrainedModel):
         self.head = MatchingHead(self.encoder.output_size, config)
         self.post_init()
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        token_type_ids: torch.Tensor | None = None,
-        pair_input_ids: torch.Tensor | None = None,
-        pair_attention_mask: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        group_ids: torch.Tensor | None = None,
-    ) -> SequenceClassifierOutput:
-        """Classify or score pairs; the inputs are those of `split_pair`.
-
-        Args:
-            input_ids: Words of X, or of both sentences, `(batch, length)`.
-            attention_mask: `(batch, length)`, 0 at padding, which may stand anywhere.
-            token_type_ids: `(batch, length)`, 0 for X and 1 for Y, where `input_ids` holds both.
-            pair_input_ids: Words of Y, `(batch, pair_length)`.
-            pair_attention_mask: `(batch, pair_length)`, 0 at padding.
-            labels: `(batch,)`, class indices, or for ranking 1.0 for right candidates and 0.0 for wrong ones.
-            group_ids: `(batch,)`, for ranking: the query to which each row belongs; one query by default.
-
-        Returns:
-            `loss` if `labels` are given (see `matching_loss`), and `logits` `(batch, num_labels)`.
-        """
-        x, y = split_pair(input_ids, attention_mask, token_type_ids, pair_input_ids, pair_attention_mask)
-        logits = self.head(self.encoder(self._embed(x), self._embed(y), x.mask, y.mask))
-        loss = None if labels is None else matching_loss(logits, labels, self.config.problem_type, group_ids)
-        return SequenceClassifierOutput(loss=loss, logits=logits)
-
-    def _embed(self, sentences: PairSide) -> torch.Tensor:
-        return embed(self.embed_tokens, sentences.input_ids, "input_ids")
+    def read_pair(self, *inputs: Any, output_hidden_states: bool | None = None) -> tuple[Tensor, None]:
+        sides = split_pair(*inputs)
+        x, y = (embed(self.embed_tokens, side.input_ids, "input_ids") for side in sides)
+        return self.encoder(x, y, *(side.mask for side in sides)), None

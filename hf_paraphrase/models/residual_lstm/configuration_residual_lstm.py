@@ -2,8 +2,8 @@ from typing import Literal
 
 from huggingface_hub.dataclasses import strict
 
-from ..layers.initial_weights import scale_initializer_range
-from ..layers.writing import WritingConfig
+from ..layers.layer_weights import scale_initializer_range
+from ..layers.portable import WritingConfig
 
 
 @strict

@@ -1,24 +1,17 @@
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import GenerationMixin, PreTrainedConfig
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-    Seq2SeqModelOutput,
-)
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqModelOutput
 from transformers.utils import can_return_tuple
 
-from ..layers.attention import AdditiveAttention
-from ..layers.encoder_decoder import SET_BY_MODEL, EncoderDecoder, WritingPreTrainedModel
-from ..layers.initial_weights import draw_uniform
+from ..layers.encoder_decoder import SET_BY_MODEL, DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
-from ..layers.packing import LstmState
-from ..layers.recurrent import RecurrentCache, StackedLstm, count_source_beams
+from ..layers.layer_weights import draw_uniform
+from ..layers.lstm_kernels import LstmState
+from ..layers.recurrent import AdditiveAttention, RecurrentCache, StackedLstm, count_source_beams
 from ..layers.token_ids import embed
 from .configuration_residual_lstm import ResidualLstmConfig
 
@@ -34,9 +27,9 @@ class ResidualLstmEncoderOutput(BaseModelOutput):
         hidden_states: On request, the embeddings and every layer's output.
     """
 
-    last_hidden_state: torch.Tensor = SET_BY_MODEL
-    final_hidden: torch.Tensor = SET_BY_MODEL
-    final_cell: torch.Tensor = SET_BY_MODEL
+    last_hidden_state: Tensor = SET_BY_MODEL
+    final_hidden: Tensor = SET_BY_MODEL
+    final_cell: Tensor = SET_BY_MODEL
 
 
 class ResidualLstmPreTrainedModel(WritingPreTrainedModel):
@@ -74,9 +67,9 @@ class ResidualLstmEncoder(ResidualLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> ResidualLstmEncoderOutput:
@@ -112,7 +105,7 @@ class StateBridge(nn.Module):
         return self._map(self.hidden, state[0]), self._map(self.cell, state[1])
 
     @staticmethod
-    def _map(maps: nn.ModuleList, part: torch.Tensor) -> torch.Tensor:
+    def _map(maps: nn.ModuleList, part: Tensor) -> Tensor:
         both = [torch.cat((part[i], part[i + 1]), dim=-1) for i in range(0, len(part), 2)]
         return torch.stack([linear(both[layer // 2]) for layer, linear in enumerate(maps)])
 
@@ -149,16 +142,16 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
         encoder_outputs: ResidualLstmEncoderOutput,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
         cache: RecurrentCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if cache is None:
             cache = self.init_cache(encoder_outputs)
         length = inputs_embeds.shape[1]
@@ -173,7 +166,7 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
             outputs, weights = self._attend(self.attention, outputs, *sources, cache)
         if use_cache:
             cache.update(state, length)
-        return BaseModelOutputWithPastAndCrossAttentions(
+        return DecoderOutput(
             last_hidden_state=outputs,
             cache=cache if use_cache else None,
             hidden_states=None if layers is None else (inputs_embeds, *layers),
@@ -182,20 +175,20 @@ class ResidualLstmDecoder(ResidualLstmPreTrainedModel):
 
     def _attend(
         self, attention: AdditiveAttention, outputs, memory, memory_mask, cache: RecurrentCache
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Attend from all positions at once."""
         rows, length, _ = outputs.shape
         # In a step, the beams of one source are queries to the same memory.
         beams = cache.beams if length == 1 and _have_one_mask(memory_mask, cache.beams) else 1
         queries = cache.prepacked.linear(attention.query, outputs).reshape(rows // beams, length * beams, -1)
-        keys, mask = cast(torch.Tensor, cache.attention_keys), None if memory_mask is None else memory_mask[::beams]
-        found = attention.attend(queries, keys[::beams], memory[::beams], mask)
+        keys, mask = cast(Tensor, cache.attention_keys), None if memory_mask is None else memory_mask[::beams]
+        found = attention(queries, keys[::beams], memory[::beams], mask)
         context, weights = (part.reshape(rows, length, -1) for part in found)
         combined = cache.prepacked.linear(cast(nn.Linear, self.combine), torch.cat((outputs, context), dim=-1))
         return torch.tanh(combined), weights
 
 
-def _have_one_mask(mask: torch.Tensor | None, beams: int) -> bool:
+def _have_one_mask(mask: Tensor | None, beams: int) -> bool:
     return mask is None or beams == 1 or bool((mask.unflatten(0, (-1, beams)) == mask[::beams, None]).all())
 
 
@@ -211,7 +204,6 @@ class ResidualLstmModel(EncoderDecoder, ResidualLstmPreTrainedModel):
     encoder: ResidualLstmEncoder
     decoder: ResidualLstmDecoder
 
-    # Of a subclass, its own.
     encoder_class: type[Any] = ResidualLstmEncoder
     decoder_class: type[Any] = ResidualLstmDecoder
     encoder_output_class: type[BaseModelOutput] = ResidualLstmEncoderOutput
@@ -235,7 +227,7 @@ class ResidualLstmForConditionalGeneration(LanguageModelHeadMixin, ResidualLstmP
         self._tied_weights_keys = {"lm_head.weight": f"model.{table}.embed_tokens.weight"}
         self.post_init()
 
-    def project(self, outputs: Seq2SeqModelOutput) -> torch.Tensor:
+    def project(self, outputs: Seq2SeqModelOutput) -> Tensor:
         hidden, cache = outputs.last_hidden_state, outputs.cache
         return super().project(outputs) if cache is None else cache.prepacked.linear(self.lm_head, hidden)
 

@@ -1,43 +1,28 @@
 """Writing a batch of texts, for the pipeline and for batches of a corpus alike: encode, generate, decode, restore."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch import Tensor
 from transformers import BatchEncoding, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..layers.layer_weights import input_device
-from ..layers.prepacked_weights import prepacked
+from ..layers.products import prepacked
 from ..text.encoded_inputs import decode_with_words, encode_inputs, find_control
-from ..text.miscopied_words import mend_miscopied_words
 from ..text.stand_ins import find_stand_ins, put_back, put_stand_ins
 from ..text.surface import restore_surface
-from ..text.unknown_words import find_attended, put_words, read_words_of_source
+from ..text.unknown_words import find_attended, mend_miscopied_words, put_words, read_words_of_source
 from .generation_request import DECODINGS, GenerationRequest
 
 
-class ScoredOutputs(NamedTuple):
-    """Sequences, `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None."""
-
-    sequences: torch.Tensor
-    scores: torch.Tensor | None = None
-    mean_log_probs: torch.Tensor | None = None
-
-
 def generate_with_scores(
-    model: PreTrainedModel,
-    inputs: Mapping[str, torch.Tensor],
-    generate_kwargs: Mapping[str, Any],
-    log_probs: bool = False,
-) -> ScoredOutputs:
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], generate_kwargs: Mapping[str, Any], log_probs: bool = False
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Let a model write, and score it if `output_scores` asks for that.
 
-    Args:
-        model: The model.
-        generate_kwargs: Other arguments of its `generate()`.
-        log_probs: Whether the mean log-probabilities are wanted too; only our beam searches know them.
+    With `log_probs` the mean log-probabilities are wanted too, which only our beam searches know. Returns sequences,
+    `(texts * sequences a text, length)`, and for each its score and mean log-probability, or None.
     """
     config = generate_kwargs.get("generation_config") or model.generation_config
     output_scores, length_penalty = (
@@ -51,24 +36,21 @@ def generate_with_scores(
         needs_steps = not is_ours
         generate_kwargs = {**generate_kwargs, "return_dict_in_generate": True, "output_scores": needs_steps}
     outputs = cast(Any, model).generate(**inputs, **generate_kwargs)
-    if isinstance(outputs, torch.Tensor):
-        return ScoredOutputs(outputs)
+    if isinstance(outputs, Tensor):
+        return outputs, None, None
     means = outputs.get("mean_log_probs") if log_probs else None
-    if not output_scores:
-        return ScoredOutputs(outputs.sequences, None, means)
-    if outputs.get("sequences_scores") is not None:
-        return ScoredOutputs(outputs.sequences, outputs.sequences_scores, means)
-    length_penalty = 1.0 if length_penalty is None else length_penalty
-    return ScoredOutputs(outputs.sequences, score_sequences(outputs, length_penalty, model.generation_config))
+    scores = outputs.get("sequences_scores") if output_scores else None
+    if output_scores and scores is None:
+        length_penalty = 1.0 if length_penalty is None else length_penalty
+        scores = score_sequences(outputs, length_penalty, model.generation_config)
+    return outputs.sequences, scores, means
 
 
-def score_sequences(outputs: Any, length_penalty: float, config: GenerationConfig) -> torch.Tensor:
+def score_sequences(outputs: Any, length_penalty: float, config: GenerationConfig) -> Tensor:
     """What beam search would give every sequence that was written without a search, `(sequences,)`.
 
-    Args:
-        outputs: Of `generate()`, with `scores`.
-        length_penalty: The power of the length by which the logarithm of the probability is divided.
-        config: Has the ids of end and padding.
+    `outputs` are those of `generate()`, with `scores`; the logarithm of the probability is divided by the length to
+    the power of `length_penalty`; `config` has the ids of end and padding.
     """
     written = outputs.sequences[:, -len(outputs.scores) :]
     steps = zip(outputs.scores, written.split(1, dim=1), strict=True)
@@ -124,10 +106,10 @@ class Sequences(NamedTuple):
         log_probs: Of `Output`, `(texts, outputs)`, nan where unknown.
     """
 
-    ids: torch.Tensor
-    attended: torch.Tensor
-    scores: torch.Tensor
-    log_probs: torch.Tensor
+    ids: Tensor
+    attended: Tensor
+    scores: Tensor
+    log_probs: Tensor
 
 
 def encode(
@@ -160,30 +142,23 @@ def encode(
 def generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    inputs: Mapping[str, torch.Tensor],
+    inputs: Mapping[str, Tensor],
     request: GenerationRequest,
     *,
     log_probs: bool = False,
 ) -> Sequences:
-    """Generate outputs for a request.
-
-    Args:
-        model: The model.
-        inputs: Of a `Batch`, where the model is.
-        log_probs: Whether to return the scores of the search.
-    """
+    """Generate outputs for a request from the `inputs` of a `Batch`, with the mean log-probabilities if asked for."""
     with prepacked(model):
-        found = generate_with_scores(model, inputs, request.generate_kwargs(model, tokenizer), log_probs)
+        kwargs = request.generate_kwargs(model, tokenizer)
+        ids, *numbers = generate_with_scores(model, inputs, kwargs, log_probs)
     shape = (len(inputs["input_ids"]), -1)
-    ids = found.sequences.unflatten(0, shape)
+    ids = ids.unflatten(0, shape)
     attended = torch.full_like(ids, -1)
     if request.replace_unknown:
         attended = find_attended(model, inputs, ids, tokenizer)
     unknown = torch.full(ids.shape[:2], torch.nan)
-    scores, means = (
-        unknown if part is None else part.float().cpu().view(shape) for part in (found.scores, found.mean_log_probs)
-    )
-    if found.mean_log_probs is not None:
+    scores, means = (unknown if part is None else part.float().cpu().view(shape) for part in numbers)
+    if numbers[1] is not None:
         ends = torch.as_tensor(model.generation_config.eos_token_id, device=ids.device)
         is_open = torch.isin(ids[..., 1:], ends).cumsum(-1) == 0
         dropped = torch.isin(ids[..., 1:], torch.tensor(tokenizer.all_special_ids, device=ids.device)) & is_open
@@ -196,9 +171,9 @@ def decode(
     tokenizer: PreTrainedTokenizerBase,
     ids: Sequence[int],
     attended: Sequence[int],
-    source_words: Sequence[str] = (),
-    outside_words: Mapping[int, str] | None = None,
-    stand_ins: Mapping[str, str] | None = None,
+    source_words: Sequence[str],
+    outside_words: Mapping[int, str],
+    stand_ins: Mapping[str, str],
     *,
     restore_from: str | None = None,
     **options: Any,
@@ -208,26 +183,20 @@ def decode(
     Args:
         ids: Of `Sequences`, as a list; so too the next.
         attended: The source tokens that replace unknown words.
-        source_words: Of the source, by `Batch`; wrong copies of rare ones are mended.
-        outside_words: Of the source, by `Batch`.
-        stand_ins: Of the source, by `Batch`.
+        source_words: Of the source, as `Batch` has them; so too the next two. Wrong copies of rare ones are mended.
         restore_from: The source whose case and spacing the text gets; None to leave the text as it is.
         options: Of the tokenizer's `decode`.
     """
-    words = put_words(ids, attended, source_words, outside_words or {})
+    words = put_words(ids, attended, source_words, outside_words)
     text = decode_with_words(tokenizer, *words, skip_special_tokens=True, **options)
     if source_words:
         text = mend_miscopied_words(tokenizer, text, source_words)
-    text = put_back(text, stand_ins or {})
+    text = put_back(text, stand_ins)
     return text if restore_from is None else restore_surface(text, restore_from)
 
 
 def decode_with_unknown(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
-    """Turn ids into text without the special tokens, but for the mark of unknown words.
-
-    Args:
-        ids: Inputs or outputs of a model.
-    """
+    """Turn ids that a model reads or writes into text without special tokens, but for the mark of unknown words."""
     skipped = {tokenizer.pad_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id}
     # A tokenizer that knows every word may call another mark its unknown one.
     skipped |= set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}

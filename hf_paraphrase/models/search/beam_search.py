@@ -1,13 +1,13 @@
 """Beam search with the results of transformers' own, at lower overhead."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch import Tensor
 from transformers import (
+    DynamicCache,
     EncoderDecoderCache,
     EosTokenCriteria,
     GenerationConfig,
@@ -18,10 +18,10 @@ from transformers import (
     StaticCache,
     StoppingCriteriaList,
 )
+from transformers.cache_utils import DynamicLayer
 from transformers.generation.utils import GenerateBeamEncoderDecoderOutput, GenerateBeamOutput
 
-from ..layers.prepacked_weights import prepacked
-from .beam_cache import keep_by_time
+from ..layers.products import prepacked
 from .found_sentences import DEAD
 from .scoring_rules import ScoringRules
 
@@ -52,18 +52,18 @@ class FoundSentences(GenerateBeamEncoderDecoderOutput):
             penalties of the search, `(texts * num_return_sequences,)`; None where a processor changes scores.
     """
 
-    mean_log_probs: torch.Tensor | None = None
+    mean_log_probs: Tensor | None = None
 
 
 @torch.no_grad()
 def beam_search(
     model: PreTrainedModel,
-    input_ids: torch.Tensor,
+    input_ids: Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.Tensor:
+) -> GenerateBeamOutput | Tensor:
     """Do what beam search of transformers does, faster: `generate(custom_generate=beam_search)`.
 
     Words, scores and their order are the same, but for sums that differ in the last digits where a batch has fewer
@@ -109,13 +109,9 @@ def is_covered(model: PreTrainedModel, config: GenerationConfig, model_kwargs: d
         and not config.low_memory
         and config.prefill_chunk_size is None
         and not any(getattr(config, name) for name in OF_EVERY_STEP)
-        and (cache is None or (cache.get_seq_length() == 0 and not is_static(cache)))
+        and (cache is None or cache.get_seq_length() == 0)
+        and not isinstance(getattr(cache, "self_attention_cache", cache), StaticCache)
     )
-
-
-def is_static(cache: Any) -> bool:
-    """Whether a cache has one size from the start."""
-    return isinstance(getattr(cache, "self_attention_cache", cache), StaticCache)
 
 
 class Finished(NamedTuple):
@@ -129,10 +125,10 @@ class Finished(NamedTuple):
         valid: Which are complete, `(texts, num_beams)`.
     """
 
-    scores: torch.Tensor
-    words: torch.Tensor
-    steps: torch.Tensor
-    valid: torch.Tensor
+    scores: Tensor
+    words: Tensor
+    steps: Tensor
+    valid: Tensor
 
 
 class BeamSearch:
@@ -141,7 +137,7 @@ class BeamSearch:
     def __init__(
         self,
         model: Any,
-        input_ids: torch.Tensor,
+        input_ids: Tensor,
         processors: LogitsProcessorList,
         criteria: StoppingCriteriaList,
         config: GenerationConfig,
@@ -153,7 +149,7 @@ class BeamSearch:
         ends = config._eos_token_tensor
         self.kept = max(2, 1 + (0 if ends is None else len(ends))) * self.num_beams
         self.copies = self.num_beams  # rows of a source
-        tensors = {name for name, value in model_kwargs.items() if isinstance(value, torch.Tensor)}
+        tensors = {name for name, value in model_kwargs.items() if isinstance(value, Tensor)}
         self.shares_sources = getattr(model, "shares_sources", False) and tensors <= {"attention_mask"}
         self.prompt, self.length = input_ids, input_ids.shape[1]
         looks_back = not all(type(criterion) in OF_LAST_TOKEN for criterion in criteria)
@@ -194,7 +190,7 @@ class BeamSearch:
         stops = self._find_stops(parents, words)
         # In double precision, which has room for both numbers and log-probabilities.
         pointers = torch.stack((parents.double(), words.double(), log_probs), dim=2)
-        steps = torch.full_like(words, self._steps_done()).unsqueeze(2)
+        steps = torch.full_like(words, len(self.hypotheses.steps)).unsqueeze(2)
         running, self.scores, _ = self.model._get_running_beams_for_next_iteration(
             scores, pointers, steps, stops, self.num_beams
         )
@@ -203,7 +199,9 @@ class BeamSearch:
         self.log_probs = running[..., 2]
         self.hypotheses.append(self.texts, parents, words)
         self.length += 1
-        self._judge_hopes()
+        self.improvable = self.model._check_early_stop_heuristic(
+            running_beam_scores=self.scores, max_length=self.config.max_length, **self._so_far()
+        )
         is_open = self.model._beam_search_has_unfinished_sequences(
             self.improvable, self.finished.valid, stops, self.config.early_stopping
         )
@@ -213,7 +211,7 @@ class BeamSearch:
         self._move_on(parents, words)
         return True
 
-    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def choose(self, logits: Tensor) -> tuple[Tensor, ...]:
         """Choose the best continuations of each text.
 
         Args:
@@ -229,12 +227,9 @@ class BeamSearch:
         parents = places // size
         return before.gather(1, parents) + log_probs, log_probs, parents, places % size
 
-    def _steps_done(self) -> int:
-        return self.length - self.prompt.shape[1]
-
-    def _read_logits(self) -> torch.Tensor:
+    def _read_logits(self) -> Tensor:
         """Let the model read the last tokens; its logits are as in `choose`."""
-        is_first = self._steps_done() == 0
+        is_first = not self.hypotheses.steps
         kwargs, tokens = self.kwargs, self.tokens
         if is_first:  # all beams of a text are still the same
             rows = torch.arange(0, len(tokens), self.copies, device=tokens.device)
@@ -259,11 +254,11 @@ class BeamSearch:
                 logits = logits[rows]
         return logits
 
-    def _tokens_so_far(self) -> torch.Tensor:
+    def _tokens_so_far(self) -> Tensor:
         """The generated tokens, `(rows, length)`; if not needed, any tokens of that length."""
         return self.tokens if self.tokens_needed else self.tokens[:, -1:].expand(-1, self.length)
 
-    def _find_stops(self, parents: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+    def _find_stops(self, parents: Tensor, words: Tensor) -> Tensor:
         """Which continuations end a sentence, `(texts, kept)`."""
         ids = words.reshape(-1, 1)
         if self.looks_back:
@@ -273,48 +268,34 @@ class BeamSearch:
             ids = ids.expand(-1, self.length + 1)
         return self.criteria(ids, None).view(words.shape)
 
-    def _finish(
-        self,
-        log_probs: torch.Tensor,
-        pointers: torch.Tensor,
-        steps: torch.Tensor,
-        stops: torch.Tensor,
-    ) -> None:
+    def _finish(self, log_probs: Tensor, pointers: Tensor, steps: Tensor, stops: Tensor) -> None:
         """Keep the best of the previously and newly finished hypotheses; transformers does so with whole sequences."""
         words, scores, steps, valid = self.model._update_finished_beams(
             sequences=self.finished.words,
             topk_running_sequences=pointers,
-            beam_scores=self.finished.scores,
             topk_log_probs=log_probs,
             beam_indices=self.finished.steps,
             topk_running_beam_indices=steps,
-            is_early_stop_heuristic_unsatisfied=self.improvable,
-            is_sent_finished=self.finished.valid,
             next_token_hits_stopping_criteria=stops,
             top_num_beam_mask=torch.arange(self.kept, device=stops.device) < self.num_beams,
             num_beams=self.num_beams,
-            cur_len=self.length,
-            decoder_prompt_len=self.prompt.shape[1],
-            length_penalty=self.config.length_penalty,
-            early_stopping=self.config.early_stopping,
+            **self._so_far(),
         )
         self.finished = Finished(scores, words, steps, valid)
 
-    def _judge_hopes(self) -> None:
-        """Find which texts may still improve."""
-        self.improvable = self.model._check_early_stop_heuristic(
-            is_early_stop_heuristic_unsatisfied=self.improvable,
-            running_beam_scores=self.scores,
-            beam_scores=self.finished.scores,
-            is_sent_finished=self.finished.valid,
-            cur_len=self.length,
-            max_length=self.config.max_length,
-            decoder_prompt_len=self.prompt.shape[1],
-            early_stopping=self.config.early_stopping,
-            length_penalty=self.config.length_penalty,
-        )
+    def _so_far(self) -> dict[str, Any]:
+        """What transformers asks for both to finish sentences and to judge which texts may still improve."""
+        return {
+            "beam_scores": self.finished.scores,
+            "is_sent_finished": self.finished.valid,
+            "is_early_stop_heuristic_unsatisfied": self.improvable,
+            "cur_len": self.length,
+            "decoder_prompt_len": self.prompt.shape[1],
+            "length_penalty": self.config.length_penalty,
+            "early_stopping": self.config.early_stopping,
+        }
 
-    def _move_on(self, parents: torch.Tensor, words: torch.Tensor) -> None:
+    def _move_on(self, parents: Tensor, words: Tensor) -> None:
         """Reorder rows, caches and tokens to the surviving beams."""
         going_on = self._find_going_on()
         if going_on is not None:
@@ -334,14 +315,14 @@ class BeamSearch:
         words = words.reshape(-1, 1)
         self.tokens = torch.cat((self.tokens, words), dim=1) if self.tokens_needed else words
 
-    def keep_texts(self, going_on: torch.Tensor) -> None:
+    def keep_texts(self, going_on: Tensor) -> None:
         """Continue with a subset of the texts."""
         self.texts, self.scores, self.log_probs, self.improvable = (
             part[going_on] for part in (self.texts, self.scores, self.log_probs, self.improvable)
         )
         self.finished = Finished(*(part[going_on] for part in self.finished))
 
-    def _find_going_on(self) -> torch.Tensor | None:
+    def _find_going_on(self) -> Tensor | None:
         """The places of texts that may still improve; None while too few others have come together to leave.
 
         A text is finished once it is full, with `early_stopping=True`, or cannot improve.
@@ -356,11 +337,11 @@ class BeamSearch:
             return None
         return (~settled).nonzero().squeeze(1)
 
-    def find_leaving(self, is_settled: torch.Tensor) -> torch.Tensor:
+    def find_leaving(self, is_settled: Tensor) -> Tensor:
         """Which texts may leave, `(texts,)`, of those for which all is settled."""
         return is_settled
 
-    def _reorder_cache(self, rows: torch.Tensor, sources: torch.Tensor | None) -> None:
+    def _reorder_cache(self, rows: Tensor, sources: Tensor | None) -> None:
         """Select these rows of the cache, and of its source part those of `sources`; None to leave that as it is."""
         cache = self.kwargs.get("cache")
         if cache is None:
@@ -375,11 +356,11 @@ class BeamSearch:
             cache.reorder_cache(rows)
 
 
-def select_rows(model_kwargs: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:
+def select_rows(model_kwargs: dict[str, Any], rows: Tensor) -> dict[str, Any]:
     """The arguments of a model for some rows: tensors are of rows, in encoder outputs too, as `generate()` has it."""
     selected = dict(model_kwargs)
     for name, value in model_kwargs.items():
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             selected[name] = value.index_select(0, rows.to(value.device))
     if model_kwargs.get("encoder_outputs") is not None:
         outputs = model_kwargs["encoder_outputs"]
@@ -388,32 +369,26 @@ def select_rows(model_kwargs: dict[str, Any], rows: torch.Tensor) -> dict[str, A
 
 
 class Hypotheses:
-    """The history of a search: at every step, the parent and the token of each beam.
-
-    Args:
-        finished: Of all texts, and nothing yet.
-    """
+    """The history of a search: at every step, the parent and the token of each beam."""
 
     def __init__(self, finished: Finished) -> None:
         self.finished = Finished(*(part.clone() for part in finished))
-        self.steps: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.steps: list[tuple[Tensor, Tensor]] = []
 
-    def append(self, texts: torch.Tensor, parents: torch.Tensor, words: torch.Tensor) -> None:
+    def append(self, texts: Tensor, parents: Tensor, words: Tensor) -> None:
         """Add a step of some texts, `(texts, num_beams)`."""
         everywhere = parents.new_zeros(self.finished.scores.shape)
         self.steps.append((everywhere.index_copy(0, texts, parents), everywhere.index_copy(0, texts, words)))
 
-    def keep(self, texts: torch.Tensor, finished: Finished) -> None:
+    def keep(self, texts: Tensor, finished: Finished) -> None:
         """Keep what some texts have found."""
         for all_of_it, part in zip(self.finished, finished, strict=True):
             all_of_it[texts] = part
 
-    def read(self, prompt: torch.Tensor, config: GenerationConfig) -> FoundSentences:
+    def read(self, prompt: Tensor, config: GenerationConfig) -> FoundSentences:
         """Follow the pointers of the best sentences back, and write them behind their prompts as `generate()` does.
 
-        Args:
-            prompt: `(texts * num_beams, length)`.
-            config: Says how many sentences of a text are wanted.
+        The prompts are `(texts * num_beams, length)`; the config says how many sentences of a text are wanted.
         """
         count, num_beams = config.num_return_sequences, config.num_beams
         last_steps = self.finished.steps[:, :count, 0]
@@ -440,3 +415,57 @@ class Hypotheses:
             beam_indices=followed.flatten(0, 1).int(),
             mean_log_probs=mean_log_probs.float().flatten(),
         )
+
+
+def keep_by_time(cache: object) -> None:
+    """Replace the self-attention layers of a transformers cache by `BeamLayer`s, if they grow in the usual way."""
+    if not isinstance(cache, EncoderDecoderCache) or type(cache.self_attention_cache) is not DynamicCache:
+        return
+    own = cache.self_attention_cache
+    if not own.offloading:
+        own.layers = [BeamLayer(layer) if type(layer) is DynamicLayer else layer for layer in own.layers]
+
+
+class BeamLayer(DynamicLayer):
+    """Keys and values stored token by token.
+
+    So one pass over them puts beams in order and makes room for a token, where otherwise each takes a copy.
+    """
+
+    def __init__(self, layer: DynamicLayer):
+        super().__init__()
+        self.device, self.is_initialized = layer.device, True
+        keys, values = cast(Tensor, layer.keys), cast(Tensor, layer.values)
+        self.keys, self.values = (by_row(by_time(part).contiguous()) for part in (keys, values))
+        self.rows: Tensor | None = None
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keep the rows `beam_idx`, from the next token on."""
+        self.rows = beam_idx if self.rows is None else self.rows.index_select(0, beam_idx)
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs) -> tuple[Tensor, Tensor]:
+        """Add tokens, `(rows, heads, tokens, head_size)`, and return all."""
+        keys, values = cast(Tensor, self.keys), cast(Tensor, self.values)
+        self.keys, self.values = self._joined(keys, key_states), self._joined(values, value_states)
+        self.rows = None
+        return self.keys, self.values
+
+    def _joined(self, states: Tensor, new: Tensor) -> Tensor:
+        old, new = by_time(states), by_time(new)
+        joined = old.new_empty(len(old) + len(new), *new.shape[1:])
+        if self.rows is None:
+            joined[: len(old)] = old
+        else:
+            torch.index_select(old, 1, self.rows, out=joined[: len(old)])
+        joined[len(old) :] = new
+        return by_row(joined)
+
+
+def by_time(states: Tensor) -> Tensor:
+    """`(rows, heads, tokens, head_size)` -> `(tokens, rows, heads, head_size)`."""
+    return states.permute(2, 0, 1, 3)
+
+
+def by_row(states: Tensor) -> Tensor:
+    """`(tokens, rows, heads, head_size)` -> `(rows, heads, tokens, head_size)`."""
+    return states.permute(1, 2, 0, 3)

@@ -1,12 +1,10 @@
 """Decoding by DiPS: at every step the beams are the set of candidates that is worth most together."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
@@ -26,9 +24,9 @@ class WordsOfSource(NamedTuple):
     `closeness` is of every word to the nearest word of each source, `(texts, vocab_size)`.
     """
 
-    ids: torch.Tensor
-    mask: torch.Tensor
-    closeness: torch.Tensor
+    ids: Tensor
+    mask: Tensor
+    closeness: Tensor
 
 
 class SubmodularObjective:
@@ -52,9 +50,7 @@ class SubmodularObjective:
         fidelity: λ, from 0 to 1.
     """
 
-    def __init__(
-        self, candidates: torch.Tensor, available: torch.Tensor, source: WordsOfSource, fidelity: float = 0.5
-    ):
+    def __init__(self, candidates: Tensor, available: Tensor, source: WordsOfSource, fidelity: float = 0.5):
         self.available, self.fidelity = available, fidelity
         in_v = available.double()
         self.grams, in_source, sizes = find_ngrams(candidates, source)
@@ -67,37 +63,37 @@ class SubmodularObjective:
         self.alike = (alike * in_v.unsqueeze(1)).sum(dim=2) * in_v
         self.scale = [term.clamp(min=1e-12) for term in self._terms(*self._sums(available))]
 
-    def value(self, chosen: torch.Tensor) -> torch.Tensor:
+    def value(self, chosen: Tensor) -> Tensor:
         """F of the candidates marked in `(texts, candidates)`, `(texts,)`."""
         return self._weigh(*self._sums(chosen)).squeeze(1)
 
-    def value_with_each(self, chosen: torch.Tensor) -> torch.Tensor:
+    def value_with_each(self, chosen: Tensor) -> Tensor:
         """F of the candidates marked in `(texts, candidates)` and one more, `(texts, candidates)`."""
         overlap, closeness, covered, alike = self._sums(chosen)
         new = (self.grams @ (self.gram_weights * (1 - self._covered(chosen))).unsqueeze(2)).squeeze(2)
         return self._weigh(overlap + self.overlap, closeness + self.closeness, covered + new, alike + self.alike)
 
-    def _sums(self, chosen: torch.Tensor) -> list[torch.Tensor]:
+    def _sums(self, chosen: Tensor) -> list[Tensor]:
         overlap, closeness, alike = (
             (chosen * part).sum(dim=1, keepdim=True) for part in (self.overlap, self.closeness, self.alike)
         )
         coverage = (self._covered(chosen) * self.gram_weights).sum(dim=1, keepdim=True)
         return [overlap, closeness, coverage, alike]
 
-    def _covered(self, chosen: torch.Tensor) -> torch.Tensor:
+    def _covered(self, chosen: Tensor) -> Tensor:
         return (chosen.double().unsqueeze(1) @ self.grams).squeeze(1).clamp(max=1)
 
-    def _terms(self, overlap, closeness, coverage, alike) -> list[torch.Tensor]:
+    def _terms(self, overlap, closeness, coverage, alike) -> list[Tensor]:
         return [overlap.sqrt(), closeness.sqrt(), coverage, alike]
 
-    def _weigh(self, *sums: torch.Tensor) -> torch.Tensor:
+    def _weigh(self, *sums: Tensor) -> Tensor:
         overlap, closeness, coverage, alike = (
             term / scale for term, scale in zip(self._terms(*sums), self.scale, strict=True)
         )
         return self.fidelity * (overlap + closeness) + (1 - self.fidelity) * (coverage + alike)
 
 
-def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
+def choose_set(objective: SubmodularObjective, size: int) -> Tensor:
     """Choose a set of so many candidates for each text, greedily by the objective; of equals the first.
 
     Where the likeliest candidates, which stand first, make as good a set, they are it: no set is worth less than they.
@@ -115,7 +111,7 @@ def choose_set(objective: SubmodularObjective, size: int) -> torch.Tensor:
     return torch.where(is_better.unsqueeze(1), chosen, likeliest)
 
 
-def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def find_ngrams(candidates: Tensor, source: WordsOfSource) -> tuple[Tensor, Tensor, Tensor]:
     """Say which n-grams each candidate has.
 
     Returns:
@@ -136,7 +132,7 @@ def find_ngrams(candidates: torch.Tensor, source: WordsOfSource) -> tuple[torch.
     return has, in_source, lengths
 
 
-def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tuple[torch.Tensor, torch.Tensor]:
+def number_ngrams(candidates: Tensor, n: int, source: WordsOfSource) -> tuple[Tensor, Tensor]:
     """Number the n-grams of each text's candidates and source from 1; 0 is padding.
 
     Returns `(texts, candidates, ngrams of each)` and `(texts, ngrams of the source)`, at least one.
@@ -153,7 +149,7 @@ def number_ngrams(candidates: torch.Tensor, n: int, source: WordsOfSource) -> tu
     return numbers[:, theirs.shape[1] :].view_as(ours), numbers[:, : theirs.shape[1]]
 
 
-def join_tokens(ids: torch.Tensor, n: int) -> torch.Tensor:
+def join_tokens(ids: Tensor, n: int) -> Tensor:
     """One number for each n-gram of the last dimension, for up to 2 million tokens."""
     windows = ids.unfold(-1, n, 1)
     joined = windows[..., 0]
@@ -162,7 +158,7 @@ def join_tokens(ids: torch.Tensor, n: int) -> torch.Tensor:
     return joined
 
 
-def common_subsequences(sequences: torch.Tensor) -> torch.Tensor:
+def common_subsequences(sequences: Tensor) -> Tensor:
     """Lengths of the longest common subsequences of each two candidates: `(texts, n, length)` -> `(texts, n, n)`."""
     texts, count, length = sequences.shape
     # Of the words of the one sequence so far, with each beginning of the other.
@@ -174,7 +170,7 @@ def common_subsequences(sequences: torch.Tensor) -> torch.Tensor:
     return lengths[..., -1].double()
 
 
-def word_closeness(embeddings: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def word_closeness(embeddings: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
     """ψ of every word and the nearest word of each source: `(vocab_size, width)` -> `(texts, vocab_size)`.
 
     Words of a source that are outside the vocabulary have no embedding, and are near none.
@@ -191,16 +187,16 @@ def word_closeness(embeddings: torch.Tensor, ids: torch.Tensor, mask: torch.Tens
 
 def dips(
     model: PreTrainedModel,
-    input_ids: torch.Tensor,
+    input_ids: Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
-    inputs_tensor: torch.Tensor,
+    inputs_tensor: Tensor,
     fidelity: float = 0.5,
     candidates_per_beam: int = 3,
     exclude_source: bool = True,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.Tensor:
+) -> GenerateBeamOutput | Tensor:
     """Search for paraphrases that are true to the text and unlike each other: `generate(custom_generate=dips)`.
 
     Of k beams the 3k likeliest continuations are the candidates V, and the next beams are the k of them that are worth
@@ -235,10 +231,8 @@ def dips(
         raise ValueError(f"`fidelity` must be from 0 to 1, not {fidelity}")
     if candidates_per_beam < 1:
         raise ValueError(f"`candidates_per_beam` must be at least 1, not {candidates_per_beam}")
-    mask = model_kwargs.get("attention_mask")
-    mask = None if mask is None else mask[:: generation_config.num_beams]
     frame = Frame(generation_config, input_ids.device)
-    words = read_words(inputs_tensor, mask, frame, "DiPS")
+    words = read_words(inputs_tensor, frame, "DiPS", generation_config.num_beams, model_kwargs.get("attention_mask"))
     closeness = word_closeness(parameter_of(model.get_input_embeddings()), words, words >= 0)
     config = copy.copy(generation_config)
     config.early_stopping = config.return_dict_in_generate = True
@@ -247,7 +241,7 @@ def dips(
     search = SubmodularSearch(model, source, fidelity, candidates_per_beam, frame, exclude_source)
     found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
     excluded = words if exclude_source else None
-    keep_best(found, cast(torch.Tensor, search.beam_scores), generation_config, input_ids.shape[1], frame, excluded)
+    keep_best(found, cast(Tensor, search.beam_scores), generation_config, input_ids.shape[1], frame, excluded)
     return found if generation_config.return_dict_in_generate else found.sequences
 
 
@@ -268,11 +262,12 @@ class SubmodularSearch(HookedSearch):
         # Each beam has one continuation by each end of a sentence; as many others as beams are needed.
         self.candidates_per_beam = max(candidates_per_beam, 1 + len(frame.ends))
 
-    def change(self, log_probs: torch.Tensor, written: torch.Tensor, length: int) -> torch.Tensor:
+    def change(self, log_probs: Tensor, written: Tensor, length: int) -> Tensor:
         """Mask words outside the chosen set, and end tokens."""
         _, num_beams, vocab_size = log_probs.shape
         if self.exclude_source:
-            log_probs = forbid_source(log_probs, written, self.source.ids, self.frame)
+            listed = torch.arange(vocab_size, device=log_probs.device).expand(log_probs.shape)
+            log_probs = forbid_source(log_probs, written, self.source.ids, self.frame, listed)
         scores = log_probs.flatten(1)
         width = min(self.candidates_per_beam * num_beams, scores.shape[1])
         log_probs, places = scores.topk(width)

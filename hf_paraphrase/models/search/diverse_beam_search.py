@@ -6,6 +6,7 @@ import copy
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 from transformers.generation.utils import GenerateBeamOutput
 
@@ -18,16 +19,16 @@ DIVERSITY_PENALTY = 0.5
 
 def diverse_beam_search(
     model: PreTrainedModel,
-    input_ids: torch.Tensor,
+    input_ids: Tensor,
     logits_processor: LogitsProcessorList,
     stopping_criteria: StoppingCriteriaList,
     generation_config: GenerationConfig,
-    inputs_tensor: torch.Tensor,
+    inputs_tensor: Tensor,
     num_beam_groups: int | None = None,
     diversity_penalty: float | None = None,
     exclude_source: bool = False,
     **model_kwargs: Any,
-) -> GenerateBeamOutput | torch.Tensor:
+) -> GenerateBeamOutput | Tensor:
     """Search with groups of beams that avoid each other's words: `generate(custom_generate=diverse_beam_search)`.
 
     At every step the groups choose in turn. To group g of a text, a word y costs as much as groups before
@@ -73,9 +74,7 @@ def diverse_beam_search(
         raise ValueError(f"`diversity_penalty` must be at least 0, not {penalty}")
     frame, source = Frame(generation_config, input_ids.device), None
     if exclude_source:
-        mask = model_kwargs.get("attention_mask")
-        mask = None if mask is None else mask[::beams]
-        source = read_words(inputs_tensor, mask, frame, "`exclude_source`")
+        source = read_words(inputs_tensor, frame, "`exclude_source`", beams, model_kwargs.get("attention_mask"))
     config = copy.copy(generation_config)
     # Each group is searched like a text that returns all its beams.
     config.num_beams = config.num_return_sequences = beams // groups
@@ -87,7 +86,7 @@ def diverse_beam_search(
         scores = found.sequences_scores
     else:
         found = search.model._beam_search(input_ids, logits_processor, stopping_criteria, config, **model_kwargs)
-        scores = cast(torch.Tensor, search.beam_scores)
+        scores = cast(Tensor, search.beam_scores)
     keep_best(found, scores.reshape(-1, beams), generation_config, input_ids.shape[1], frame, source)
     return found if generation_config.return_dict_in_generate else found.sequences
 
@@ -105,50 +104,45 @@ class GroupedSearch(HookedSearch):
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        groups: int,
-        penalty: float,
-        frame: Frame,
-        source: torch.Tensor | None,
-        max_length: int,
+        self, model: PreTrainedModel, groups: int, penalty: float, frame: Frame, source: Tensor | None, max_length: int
     ) -> None:
         super().__init__(model)
         self.groups, self.penalty = groups, penalty
         self.frame, self.source, self.max_length = frame, source, max_length
-        self.searching: torch.Tensor | None = None
+        self.searching: Tensor | None = None
 
-    def change(self, log_probs: torch.Tensor, written: torch.Tensor, length: int) -> torch.Tensor:
-        """Charge the groups, which the search takes for texts."""
-        log_probs, written = (part.unflatten(0, (-1, self.groups)) for part in (log_probs, written))
-        return self.charge(log_probs, written, is_last=length + 1 >= self.max_length).flatten(0, 1)
+    def find_width(self, num_beams: int) -> int:
+        """How many words of each beam are listed: those that are kept, and as many as can be charged or forbidden.
 
-    def charge(
-        self,
-        log_probs: torch.Tensor,
-        written: torch.Tensor,
-        is_last: bool = False,
-        listed: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        No other is ever chosen.
+        """
+        ends = len(self.frame.ends)
+        return max(2, 1 + ends) * num_beams + 2 * self.groups * num_beams + ends
+
+    def change(self, log_probs: Tensor, written: Tensor, length: int) -> Tensor:
+        """Charge the groups, which the search takes for texts, and drop all but the likeliest words of each beam."""
+        found, listed = log_probs.topk(min(self.find_width(log_probs.shape[1]), log_probs.shape[2]))
+        parts = (part.unflatten(0, (-1, self.groups)) for part in (found, written, listed))
+        charged = self.charge(*parts, is_last=length + 1 >= self.max_length).flatten(0, 1)
+        return torch.full_like(log_probs, -torch.inf).scatter_(2, listed, charged)
+
+    def charge(self, log_probs: Tensor, written: Tensor, listed: Tensor, *, is_last: bool = False) -> Tensor:
         """Subtract the penalties, and mask sentences of other groups and the source.
 
         Args:
-            log_probs: Of beams with their next word, `(texts, groups, num_beams, vocab_size)`.
+            log_probs: Of beams with their next word, `(texts, groups, num_beams, listed)`.
             written: The words before it, `(texts, groups, num_beams, length)`.
+            listed: The next words, as `log_probs`.
             is_last: Whether every word is a sentence's last.
-            listed: The next words, where `log_probs` are not of the whole vocabulary.
         """
         texts, _, num_beams, width = log_probs.shape
-        vocab_size = width if listed is None else int(listed.max()) + 1
         searching = log_probs.new_ones(texts, self.groups, dtype=torch.bool)
         if self.searching is not None:
             searching = self.searching.view(texts, self.groups)
         completed: list[tuple[int, Completed]] = []
-        penalties, scores = log_probs.new_zeros(texts, vocab_size), []
-        for group in range(self.groups):
-            known = None if listed is None else listed[:, group]
-            costs = penalties if known is None else penalties.gather(1, known.flatten(1))
-            charged = log_probs[:, group] - costs.view(texts, -1, width)
+        penalties, scores = log_probs.new_zeros(texts, int(listed.max()) + 1), []
+        for group, known in enumerate(listed.unbind(1)):
+            charged = log_probs[:, group] - penalties.gather(1, known.flatten(1)).view_as(known)
             if self.source is not None:
                 charged = forbid_source(charged, written[:, group], self.source, self.frame, known)
             for before, others in completed:
@@ -158,39 +152,23 @@ class GroupedSearch(HookedSearch):
                 found = self._completed(charged, searching[:, group], is_last, known)
                 if found.valid.any():
                     completed.append((group, found))
-            going_on = self._without_ends(charged, known)
-            words = words_at(going_on.flatten(1).topk(num_beams).indices, width, known)
+            going_on = charged.masked_fill(torch.isin(known, self.frame.ends), -torch.inf)
+            words = known.flatten(1).gather(1, going_on.flatten(1).topk(num_beams).indices)
             costs = self.penalty * searching[:, group, None].to(log_probs)
             penalties.scatter_add_(1, words, costs.expand(words.shape))
         return torch.stack(scores, dim=1)
 
-    def _without_ends(self, scores: torch.Tensor, listed: torch.Tensor | None) -> torch.Tensor:
-        if listed is not None:
-            return scores.masked_fill(torch.isin(listed, self.frame.ends), -torch.inf)
-        return scores.index_fill(2, self.frame.ends, -torch.inf)
-
-    def _completed(
-        self,
-        scores: torch.Tensor,
-        searching: torch.Tensor,
-        is_last: bool,
-        listed: torch.Tensor | None,
-    ) -> Completed:
+    def _completed(self, scores: Tensor, searching: Tensor, is_last: bool, listed: Tensor) -> Completed:
         """The hypotheses that a group completes, from scores `(texts, num_beams, words)`: its best ones that end."""
         _, num_beams, width = scores.shape
         best, places = scores.flatten(1).topk(num_beams)
-        words = words_at(places, width, listed)
+        words = listed.flatten(1).gather(1, places)
         is_complete = torch.isin(words, self.frame.ends) | is_last
         return Completed(places // width, words, is_complete & searching.unsqueeze(1) & (best > DEAD))
 
     def _forbid_completed(
-        self,
-        scores: torch.Tensor,
-        written: torch.Tensor,
-        written_before: torch.Tensor,
-        completed: Completed,
-        listed: torch.Tensor | None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, written: Tensor, written_before: Tensor, completed: Completed, listed: Tensor
+    ) -> Tensor:
         """Keep a group's beams from completing an earlier group's sentence."""
         sentences = written_before.take_along_dim(completed.beams.unsqueeze(2), dim=1)
         is_same = (written.unsqueeze(2) == sentences.unsqueeze(1)).all(dim=3) & completed.valid.unsqueeze(1)
@@ -200,7 +178,7 @@ class GroupedSearch(HookedSearch):
         words = torch.where(torch.isin(words, self.frame.ends), self.frame.ends.expand(len(words), -1), words)
         return forbid(scores, text, beam, words, listed)
 
-    def check_early_stop(self, **kwargs: Any) -> torch.Tensor:
+    def check_early_stop(self, **kwargs: Any) -> Tensor:
         """Which groups, `(texts * groups, 1)`, may still improve; kept with the scores of their hypotheses."""
         improvable = super().check_early_stop(**kwargs)
         is_full = kwargs["is_sent_finished"].all(dim=1, keepdim=True)
@@ -209,20 +187,16 @@ class GroupedSearch(HookedSearch):
 
 
 class LeanGroupedSearch(BeamSearch):
-    """A `GroupedSearch` in which only the likeliest words of each beam are charged.
-
-    Beside those that are kept, as many are listed as can be charged or forbidden: no other is ever chosen.
-    """
+    """A `GroupedSearch` with the lower overhead of this package's beam search."""
 
     def __init__(self, search: GroupedSearch, *arguments: Any) -> None:
         super().__init__(search.model, *arguments)
         self.search, self.tokens_needed = search, True
         self.copies = search.groups * self.num_beams
-        self.width = self.kept + 2 * search.groups * self.num_beams + len(search.frame.ends)
 
-    def choose(self, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def choose(self, logits: Tensor) -> tuple[Tensor, ...]:
         """Choose the best continuations of each group, after the earlier groups' choices."""
-        none, width = logits.new_zeros(len(logits), 1), min(self.width, logits.shape[1])
+        none, width = logits.new_zeros(len(logits), 1), min(self.search.find_width(self.num_beams), logits.shape[1])
         found = self.rules.find_likeliest(logits, self._tokens_so_far(), none, width)
         log_probs, listed = (
             part.repeat_interleave(self.scores.numel() // len(part), dim=0).view(*self.scores.shape, width)
@@ -230,34 +204,28 @@ class LeanGroupedSearch(BeamSearch):
         )
         written = self.tokens.view(*self.scores.shape, -1)[:, :, self.prompt.shape[1] :]
         parts = (log_probs + self.scores.unsqueeze(2), written, listed)
-        scores, written, grouped = (part.unflatten(0, (-1, self.search.groups)) for part in parts)
-        is_last = self.length + 1 >= self.config.max_length
-        charged = self.search.charge(scores, written, is_last, grouped).flatten(0, 1)
+        grouped = (part.unflatten(0, (-1, self.search.groups)) for part in parts)
+        charged = self.search.charge(*grouped, is_last=self.length + 1 >= self.config.max_length).flatten(0, 1)
         best, places = charged.flatten(1).topk(self.kept)
         log_probs, words = (part.flatten(1).gather(1, places) for part in (log_probs, listed))
         return best, log_probs, places // width, words
 
-    def find_leaving(self, is_settled: torch.Tensor) -> torch.Tensor:
+    def find_leaving(self, is_settled: Tensor) -> Tensor:
         """A text leaves with all its groups."""
         return is_settled.view(-1, self.search.groups).all(dim=1).repeat_interleave(self.search.groups)
 
-    def keep_texts(self, going_on: torch.Tensor) -> None:
+    def keep_texts(self, going_on: Tensor) -> None:
         """Continue with a subset of the groups."""
         super().keep_texts(going_on)
         search = self.search
-        search.searching = cast(torch.Tensor, search.searching)[going_on]
+        search.searching = cast(Tensor, search.searching)[going_on]
         if search.source is not None:
             search.source = search.source[going_on[:: search.groups] // search.groups]
-
-
-def words_at(places: torch.Tensor, width: int, listed: torch.Tensor | None) -> torch.Tensor:
-    """The words at places among the `width` of every beam."""
-    return places % width if listed is None else listed.flatten(1).gather(1, places)
 
 
 class Completed(NamedTuple):
     """Sentences that a group completes at a step: beam and last word of each, and which are any, `(texts, beams)`."""
 
-    beams: torch.Tensor
-    words: torch.Tensor
-    valid: torch.Tensor
+    beams: Tensor
+    words: Tensor
+    valid: Tensor

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast
 
 import torch
+from torch import Tensor
 from transformers import (
     GenerationMixin,
     LogitsProcessor,
@@ -44,7 +45,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     `generate()`.
     """
 
-    def embed_words(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    def embed_words(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Encode words, one in each row of `(words, length)`; returns `(words, width)`."""
         raise NotImplementedError
 
@@ -121,44 +122,32 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
         sources = [
             tokenizer.decode(tokenizer(text, verbose=False)["input_ids"], skip_special_tokens=True) for text in texts
         ]
-        groups = [dict(unique(outputs[row * count : (row + 1) * count])) for row in range(len(texts))]
-        distances = self._distances(vectors[:, -1], groups, tokenizer)
-        return [
-            sorted(
-                (
-                    ParaphraseCandidate(
-                        text, distance, text == source, float(draw.temperatures[number]), float(draw.noise[number])
-                    )
-                    for (text, number), distance in zip(group.items(), row, strict=True)
-                ),
-                key=lambda candidate: candidate.distance,
-            )
-            for source, draw, group, row in zip(sources, draws, groups, distances, strict=True)
-        ]
-
-    def _distances(
-        self, sources: torch.Tensor, groups: list[dict[str, int]], tokenizer: PreTrainedTokenizerBase
-    ) -> list[list[float]]:
-        texts = [text for group in groups for text in group]
-        sizes = [len(group) for group in groups]
-        if not texts:
-            return [[] for _ in groups]
-        vectors = self.sentence_embeddings(texts, tokenizer).split(sizes)
-        return [
-            (part - source).norm(dim=-1).tolist()
-            for part, source in zip(vectors, at_least_single(sources), strict=True)
-        ]
+        rows = [outputs[start : start + count] for start in range(0, len(outputs), count)]
+        groups = [{text: row.index(text) for text in row if text.strip()} for row in rows]
+        found = [text for group in groups for text in group]
+        if not found:
+            return [[] for _ in texts]
+        embedded, results = self.sentence_embeddings(found, tokenizer).split(list(map(len, groups))), []
+        columns = (sources, at_least_single(vectors[:, -1]), draws, groups, embedded)
+        for source, vector, draw, group, part in zip(*columns, strict=True):
+            drawn = ((float(draw.temperatures[number]), float(draw.noise[number])) for number in group.values())
+            triples = zip(group, (part - vector).norm(dim=-1).tolist(), drawn, strict=True)
+            candidates = [
+                ParaphraseCandidate(text, distance, text == source, *numbers) for text, distance, numbers in triples
+            ]
+            results.append(sorted(candidates, key=lambda candidate: candidate.distance))
+        return results
 
     @torch.inference_mode()
     def sentence_embeddings(
         self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 256, layer: int = -1
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """The sentence vectors of texts (Traynor 2018, section 4.2.5); returns `(texts, width)`, float32.
 
         Sentences of similar length share a batch. `layer` is the one that has the vector; the thesis takes the last.
         """
 
-        def embed(part: list[str]) -> torch.Tensor:
+        def embed(part: list[str]) -> Tensor:
             inputs = tokenizer(part, padding=True, return_tensors="pt", verbose=False).to(input_device(self))
             return self.get_encoder().encode_sentences(**inputs)[:, layer]
 
@@ -167,7 +156,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
     @torch.inference_mode()
     def word_embeddings(
         self, words: Sequence[str], tokenizer: PreTrainedTokenizerBase, batch_size: int = 4096
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """The word encoder's vectors of words (Traynor 2018, section 4.2.4); returns `(words, width)`, float32.
 
         Words are runs of letters, or of anything else but white space, as the tokenizer splits a text into.
@@ -179,7 +168,7 @@ class EmbeddingParaphraser(PreTrainedModel, GenerationMixin):
             if len(tokenizer.split_words(word)) != 1:
                 raise ValueError(f"{word!r} is not a single word: {tokenizer.split_words(word)}")
 
-        def embed(part: list[str]) -> torch.Tensor:
+        def embed(part: list[str]) -> Tensor:
             inputs = tokenizer(part, add_special_tokens=False, padding=True, return_tensors="pt", verbose=False)
             inputs = inputs.to(input_device(self))
             return self.embed_words(inputs["input_ids"], inputs["attention_mask"])
@@ -201,12 +190,12 @@ class Draws:
             for value in (temperature, noise)
         )
 
-    def perturb(self, sentence_states: torch.Tensor) -> torch.Tensor:
+    def perturb(self, sentence_states: Tensor) -> Tensor:
         """Repeat the vectors of a text, `(num_layers, width)`, for every candidate, with its noise."""
         repeated = sentence_states.unsqueeze(0).repeat(len(self.noise), 1, 1)
         return perturb(repeated, self.noise.to(repeated), self.generator)
 
-    def gumbel(self, width: int) -> torch.Tensor:
+    def gumbel(self, width: int) -> Tensor:
         """Gumbel noise for every candidate's next symbol, `(count, width)`."""
         uniform = torch.rand(len(self.noise), width, generator=self.generator).clamp_(min=1e-10)
         return (-(-uniform.log()).log()).to(self.device)
@@ -221,21 +210,19 @@ class Sampler(LogitsProcessor):
     def __init__(self, draws: Sequence[Draws]):
         self.draws = draws
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         noise = torch.cat([draw.gumbel(scores.shape[1]) for draw in self.draws])
         temperatures = torch.cat([draw.temperatures for draw in self.draws]).to(scores.device)
         # Not divided by the temperature, which may be 0.
         return scores + temperatures.unsqueeze(1) * noise
 
 
-def perturb(
-    sentence_states: torch.Tensor, weight: float | torch.Tensor, generator: torch.Generator | None = None
-) -> torch.Tensor:
+def perturb(sentence_states: Tensor, weight: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Add noise `N(0, (w std(s))²)` to every sentence vector s (Traynor 2018, section 4.5).
 
     `weight` is w, one for all or one for each row; `generator` draws on the CPU, and without one torch's own does.
     """
-    if isinstance(weight, torch.Tensor):
+    if isinstance(weight, Tensor):
         weight = weight.view(-1, 1, 1)
     deviation = sentence_states.detach().std(dim=-1, keepdim=True, correction=0)
     if generator is None:
@@ -245,16 +232,7 @@ def perturb(
     return sentence_states + noise * (weight * deviation)
 
 
-def unique(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """The distinct non-empty texts, with their first positions."""
-    first: dict[str, int] = {}
-    for number, text in enumerate(texts):
-        if text.strip():
-            first.setdefault(text, number)
-    return list(first.items())
-
-
-def in_batches(texts: Sequence[str], batch_size: int, embed: Callable[[list[str]], torch.Tensor]) -> torch.Tensor:
+def in_batches(texts: Sequence[str], batch_size: int, embed: Callable[[list[str]], Tensor]) -> Tensor:
     """Embed texts, the longest first; the rows come back in the texts' order, in float32."""
     if not len(texts):
         return torch.zeros(0, 0)

@@ -36,11 +36,6 @@ def find_decoding(decoding: str | Callable | None) -> Callable | None:
     return DECODINGS[decoding]
 
 
-def asks_for_groups(parameters: Mapping[str, Any]) -> bool:
-    """Whether generation parameters ask for diverse beam search, by transformers 4's rules."""
-    return (parameters.get("num_beam_groups") or 1) > 1 or bool(parameters.get("diversity_penalty"))
-
-
 def asks_for_beams(parameters: Mapping[str, Any]) -> bool:
     """Whether `generate()` would run its own beam search with these parameters."""
     if any(parameters.get(name) is not None for name in FOR_ITS_OWN_SEARCH):
@@ -156,7 +151,8 @@ class GenerationRequest:
         search = kwargs.get("custom_generate") if self.decoding is None else find_decoding(self.decoding)
         if search is beam_search:  # what nobody names is beam search too, where it has several beams
             search = None
-        if search is None and asks_for_groups(decided):
+        # These ask for it by transformers 4's rules.
+        if search is None and ((decided.get("num_beam_groups") or 1) > 1 or decided.get("diversity_penalty")):
             search = diverse_beam_search
         if search is None and decided.get("do_sample") and self.parameters.get("seed") is not None:
             search, kwargs["num_beams"] = _find_seeded_sampling(), self.parameters.get("num_beams") or 1

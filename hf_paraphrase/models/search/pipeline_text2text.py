@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -9,13 +7,14 @@ from itertools import islice
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase, StoppingCriteria, StoppingCriteriaList
 from transformers.pipelines.pt_utils import KeyDataset
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from ..layers.portable import can
-from ..layers.prepacked_weights import prepacked
+from ..layers.products import prepacked
 from ..text.encoded_inputs import find_control, has_words
 from ..text.surface import drop_invisible
 from ..text.surface import restore_surface as restore
@@ -97,12 +96,8 @@ class Text2TextGenerationPipeline(Pipeline):
     tokenizer: PreTrainedTokenizerBase
     prefix: str
 
-    # Optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
-    _load_tokenizer = None
-    _load_processor = False
-    _load_image_processor = False
-    _load_video_processor = False
-    _load_feature_extractor = False
+    # The tokenizer is optional for `pipeline()`, whose own error would not say what to do; `__init__` does.
+    _load_processor = _load_image_processor = _load_video_processor = _load_feature_extractor = False
 
     # The base class offers to merge generation parameters too, but how it does has changed between releases, and this
     # file travels with checkpoints to machines with any of them.
@@ -324,10 +319,8 @@ class Text2TextGenerationPipeline(Pipeline):
         if clean_up_tokenization_spaces is not None:
             postprocess["clean_up_tokenization_spaces"] = clean_up_tokenization_spaces
         if stop_sequence is not None:
-            criteria = generate_kwargs.get("stopping_criteria") or ()
-            generate_kwargs["stopping_criteria"] = StoppingCriteriaList(
-                [*criteria, EndsWith(stop_sequence, self.tokenizer)]
-            )
+            criteria = [*(generate_kwargs.get("stopping_criteria") or ()), EndsWith(stop_sequence, self.tokenizer)]
+            generate_kwargs["stopping_criteria"] = StoppingCriteriaList(criteria)
         config = generate_kwargs.get("generation_config")
         if config is not None or "output_scores" in generate_kwargs:
             postprocess["return_scores"] = generate_kwargs.get("output_scores", config and config.output_scores)
@@ -441,7 +434,7 @@ class Text2TextGenerationPipeline(Pipeline):
                 record["score"] = None if math.isnan(score) else score
         return records
 
-    def _empty_text(self, length: int) -> torch.Tensor:
+    def _empty_text(self, length: int) -> Tensor:
         """Return `(length,)` ids as a model would generate them for an empty text: start, end, padding."""
         config, tokenizer = self.model.generation_config, self.tokenizer
         start = config.bos_token_id if config.decoder_start_token_id is None else config.decoder_start_token_id
@@ -466,7 +459,7 @@ class EndsWith(StoppingCriteria):
         if not len(self.ids):
             raise ValueError(f"`stop_sequence` must have at least one token, but {text!r} has none")
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Tensor, scores: Tensor, **kwargs: Any) -> Tensor:
         length = len(self.ids)
         if input_ids.shape[1] < length:
             return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)

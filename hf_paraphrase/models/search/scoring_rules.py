@@ -1,10 +1,9 @@
 """What processors of generate() do to the scores of words, and the likeliest words, as cheaply as each allows."""
 
-from __future__ import annotations
-
 import math
 
 import torch
+from torch import Tensor
 from transformers import (
     ForcedBOSTokenLogitsProcessor,
     ForcedEOSTokenLogitsProcessor,
@@ -29,8 +28,8 @@ LOG2_E = math.log2(math.e)
 
 
 def likeliest_log_probs(
-    logits: torch.Tensor, scores: torch.Tensor, count: int, forbidden: torch.Tensor | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+    logits: Tensor, scores: Tensor, count: int, forbidden: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Find the words that continue the beams of a text best, in few passes over the words on a CPU.
 
     Those are the greatest `count` sums of a beam's score and a word's log-probability.
@@ -67,9 +66,7 @@ def likeliest_log_probs(
     return log_probs.gather(1, best), places.gather(1, best)
 
 
-def log_normalizer(
-    logits: torch.Tensor, blocks: torch.Tensor | None = None, maxima: torch.Tensor | None = None
-) -> torch.Tensor:
+def log_normalizer(logits: Tensor, blocks: Tensor | None = None, maxima: Tensor | None = None) -> Tensor:
     """Do what `logits.logsumexp(-1, keepdim=True)` does, in less than half the time on a CPU.
 
     Args:
@@ -93,7 +90,7 @@ def log_normalizer(
     return normalizer if is_exact else logits.logsumexp(-1, keepdim=True)
 
 
-def likeliest_words(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+def likeliest_words(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Do what `scores.topk(count)` does, but look only into the blocks of words with the greatest maxima."""
     blocks = _cut_blocks(scores, count)
     if blocks is None:
@@ -103,7 +100,7 @@ def likeliest_words(scores: torch.Tensor, count: int) -> tuple[torch.Tensor, tor
     return found, places.gather(1, order)
 
 
-def _cut_blocks(scores: torch.Tensor, count: int, beams: int = 1) -> torch.Tensor | None:
+def _cut_blocks(scores: Tensor, count: int, beams: int = 1) -> Tensor | None:
     """The scores on a CPU as `(rows, BLOCK, blocks)`, without those left over; None for too few words.
 
     A block is a column, so that the maxima of many are taken at once.
@@ -113,13 +110,10 @@ def _cut_blocks(scores: torch.Tensor, count: int, beams: int = 1) -> torch.Tenso
     return scores[:, : BLOCK * width].unflatten(1, (BLOCK, width)) if is_worth_it else None
 
 
-def _best_blocks(maxima: torch.Tensor, words: int, count: int) -> torch.Tensor:
+def _best_blocks(maxima: Tensor, words: int, count: int) -> Tensor:
     """Places, among the words of all beams of a text, of those in the best blocks and in none, `(texts, places)`.
 
-    Args:
-        maxima: Of the blocks, `(texts, beams, blocks)`.
-        words: Of a beam.
-        count: Blocks of a text.
+    The blocks' `maxima` are `(texts, beams, blocks)`; a beam has so many `words`, and a text `count` best blocks.
     """
     texts, beams, width = maxima.shape
     best = maxima.flatten(1).topk(count, sorted=False).indices
@@ -129,24 +123,17 @@ def _best_blocks(maxima: torch.Tensor, words: int, count: int) -> torch.Tensor:
     return torch.cat((places, others.expand(texts, -1)), dim=1)
 
 
+# They mask words by the length alone.
+SUPPRESSING = (
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
 # They forbid some words, or all but one, and look at nothing but the length.
-OF_LENGTH = (
-    ForcedBOSTokenLogitsProcessor,
-    ForcedEOSTokenLogitsProcessor,
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
+OF_LENGTH = (*SUPPRESSING, ForcedBOSTokenLogitsProcessor, ForcedEOSTokenLogitsProcessor)
 # They mask words, and leave all other scores unchanged.
-FORBIDDING = (
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    NoBadWordsLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
+FORBIDDING = (*SUPPRESSING, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor)
 # They depend on the tokens and scores of a row, never on its index.
 OF_ROW = (LogitNormalization, NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor, SequenceBiasLogitsProcessor)
 
@@ -164,9 +151,7 @@ class ScoringRules:
         self.need_tokens = not kinds <= set(OF_LENGTH)
         self.need_all_rows = not kinds <= set(OF_LENGTH + OF_ROW)
 
-    def find_likeliest(
-        self, logits: torch.Tensor, tokens: torch.Tensor, scores: torch.Tensor, count: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def find_likeliest(self, logits: Tensor, tokens: Tensor, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Find the words that continue the beams of a text best, by the processed log-probabilities.
 
         Args:
@@ -190,7 +175,7 @@ class ScoringRules:
             forbidden = (~is_free[0]).nonzero().squeeze(1)
         return likeliest_log_probs(logits, scores, count, forbidden)
 
-    def _choose(self, log_probs: torch.Tensor, scores: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _choose(self, log_probs: Tensor, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         log_probs = log_probs.reshape(*scores.shape, -1)
         _, places = likeliest_words((log_probs + scores.unsqueeze(2)).flatten(1), count)
         return log_probs.flatten(1).gather(1, places), places

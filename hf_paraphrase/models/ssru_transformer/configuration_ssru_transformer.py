@@ -1,7 +1,7 @@
 from huggingface_hub.dataclasses import strict
 from transformers import MarianConfig
 
-from ..layers.writing import WritingConfig
+from ..layers.portable import WritingConfig
 
 
 # `MarianConfig` first, or the fields that both have would get the defaults of `PreTrainedConfig`.

@@ -1,19 +1,14 @@
-from __future__ import annotations
-
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import DynamicCache, EncoderDecoderCache, GenerationMixin
 from transformers.cache_utils import DynamicLayer
-from transformers.modeling_outputs import (
-    BaseModelOutput,
-    BaseModelOutputWithPastAndCrossAttentions,
-)
+from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.marian.modeling_marian import MarianAttention, MarianDecoderLayer, MarianEncoderLayer
 from transformers.utils.output_capturing import OutputRecorder, capture_outputs
 
-from ..layers.encoder_decoder import EncoderDecoder, WritingPreTrainedModel
+from ..layers.encoder_decoder import DecoderOutput, EncoderDecoder, WritingPreTrainedModel
 from ..layers.language_model_head import LanguageModelHeadMixin, scored
 from ..layers.precision import at_least_single
 from ..layers.scan import is_traced, scan
@@ -31,9 +26,7 @@ class StateLayer(DynamicLayer):
         super().__init__()
         self.cumulative_length = 0
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Go on by the states of some positions, `(batch, 1, length, d_model)`; there are no values."""
         self.cumulative_length += key_states.shape[2]
         self.keys, self.values, self.is_initialized = key_states[:, :, -1:], value_states, True
@@ -58,11 +51,11 @@ class Ssru(nn.Module):
 
     def forward(
         self,
-        hidden_states: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         **kwargs: Any,
-    ) -> tuple[torch.Tensor, None]:
+    ) -> tuple[Tensor, None]:
         """Read a sequence, with the arguments and results of the attention that it replaces.
 
         Args:
@@ -89,7 +82,7 @@ class Ssru(nn.Module):
         return states.relu().to(hidden_states.dtype), None
 
 
-def recur(state: torch.Tensor, forget: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
+def recur(state: Tensor, forget: Tensor, added: Tensor) -> Tensor:
     """Compute all c_t = forget_t ∘ c_{t-1} + added_t, `(batch, length, size)`, from c_0, `(batch, size)`.
 
     Two operations a position and direction: on a CPU this is several times as fast as indexing the positions, and as
@@ -119,12 +112,12 @@ class SsruDecoderLayer(MarianDecoderLayer):
 
     def forward(
         self,
-        states: torch.Tensor,
-        real: torch.Tensor | None,
-        memory: torch.Tensor,
-        memory_mask: torch.Tensor | None,
+        states: Tensor,
+        real: Tensor | None,
+        memory: Tensor,
+        memory_mask: Tensor | None,
         cache: EncoderDecoderCache | None,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Read targets, of which several that follow each other may have one source, such as the beams of a text.
 
         Args:
@@ -142,7 +135,7 @@ class SsruDecoderLayer(MarianDecoderLayer):
         inner = self.drop(self.activation_fn(self.fc1(states)), self.activation_dropout)
         return self.final_layer_norm(states + self.drop(self.fc2(inner), self.dropout))
 
-    def drop(self, states: torch.Tensor, share: float) -> torch.Tensor:
+    def drop(self, states: Tensor, share: float) -> Tensor:
         """Apply dropout while training."""
         return nn.functional.dropout(states, share, self.training)
 
@@ -151,9 +144,7 @@ class SsruTransformerPreTrainedModel(WritingPreTrainedModel):
     config_class = SsruTransformerConfig
     _no_split_modules = ["MarianEncoderLayer", "SsruDecoderLayer"]
 
-    def add_positions(
-        self, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor | None, past: int = 0
-    ) -> torch.Tensor:
+    def add_positions(self, inputs_embeds: Tensor, attention_mask: Tensor | None, past: int = 0) -> Tensor:
         """Scale embeddings `(batch, length, d_model)`, and add positions counted without padding.
 
         As in Marian, all sines precede all cosines.
@@ -178,9 +169,9 @@ class SsruTransformerEncoder(SsruTransformerPreTrainedModel):
     @capture_outputs(tie_last_hidden_states=False)
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        inputs_embeds: torch.Tensor | None = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
     ) -> BaseModelOutput:
@@ -188,7 +179,7 @@ class SsruTransformerEncoder(SsruTransformerPreTrainedModel):
             raise ValueError("pass either `input_ids` or `inputs_embeds` to the encoder")
         if input_ids is not None:
             inputs_embeds = embed(self.embed_tokens, input_ids, "input_ids")
-        states = self.add_positions(cast(torch.Tensor, inputs_embeds), attention_mask)
+        states = self.add_positions(cast(Tensor, inputs_embeds), attention_mask)
         mask = additive_mask(attention_mask, states.dtype)
         for layer in self.layers:
             states = layer(states, mask)
@@ -209,16 +200,16 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
     @capture_outputs
     def forward(
         self,
-        inputs_embeds: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
+        inputs_embeds: Tensor,
+        attention_mask: Tensor | None = None,
         *,
         encoder_outputs: BaseModelOutput,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
         cache: EncoderDecoderCache | None = None,
         use_cache: bool = True,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
-    ) -> BaseModelOutputWithPastAndCrossAttentions:
+    ) -> DecoderOutput:
         if use_cache and cache is None:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
             cache.self_attention_cache.layers = [StateLayer() for _ in self.layers]
@@ -228,7 +219,7 @@ class SsruTransformerDecoder(SsruTransformerPreTrainedModel):
         source_mask = additive_mask(encoder_attention_mask, states.dtype)
         for layer in self.layers:
             states = layer(states, real, encoder_outputs.last_hidden_state, source_mask, cache)
-        return BaseModelOutputWithPastAndCrossAttentions(states, cache=cache if use_cache else None)
+        return DecoderOutput(states, cache=cache if use_cache else None)
 
 
 class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
@@ -239,8 +230,6 @@ class SsruTransformerModel(EncoderDecoder, SsruTransformerPreTrainedModel):
     plain operations, which for sentences are as fast as the fused ones.
     """
 
-    encoder: SsruTransformerEncoder
-    decoder: SsruTransformerDecoder
     encoder_class, decoder_class = SsruTransformerEncoder, SsruTransformerDecoder
     encoder_output_class, encoder_output_reason = BaseModelOutput, "the last hidden state, in a `BaseModelOutput`"
 

@@ -1,14 +1,13 @@
 """Texts and pairs as a model reads them, with control tokens and ids for words outside the vocabulary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 from transformers import BatchEncoding, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..layers.portable import can
+from ..layers.portable import TASK, can
 
 
 def check_strength(strength: float | None) -> None:
@@ -52,7 +51,7 @@ def find_control(
     return ids[round(strength * (len(ids) - 1))]
 
 
-def prepend_control(inputs: MutableMapping[str, torch.Tensor], control: int) -> None:
+def prepend_control(inputs: MutableMapping[str, Tensor], control: int) -> None:
     """Put a control token before the first token of each text, in place; padding on either side stays outside."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     rows, first = torch.arange(len(ids)), mask.argmax(1)
@@ -63,13 +62,10 @@ def prepend_control(inputs: MutableMapping[str, torch.Tensor], control: int) -> 
 
 
 class OpenTokenizer:
-    """A tokenizer that gives each unknown word its own id, in order of appearance.
+    """A tokenizer that gives each unknown word its own id, from `vocab_size` on, in order of appearance.
 
     A sub-word tokenizer knows every word, and one without offsets (a slow one) cannot say which it did not know: their
     ids stay as they are.
-
-    Args:
-        vocab_size: The first id of a word outside its vocabulary.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, vocab_size: int):
@@ -124,8 +120,6 @@ def decode_with_words(
     decoder = tokenizer.backend_tokenizer.decoder
     return " ".join(tokens) if decoder is None else decoder.decode(tokens)
 
-
-TASK = "text2text-generation"
 
 # Where neither the tokenizer nor the model has a limit: memory grows with the length, and some of it with its square.
 MOST_TOKENS = 1024
@@ -220,7 +214,7 @@ def number_words(
     return found or [{} for _ in texts]
 
 
-def has_words(input_ids: torch.Tensor, tokenizer: PreTrainedTokenizerBase) -> bool:
+def has_words(input_ids: Tensor, tokenizer: PreTrainedTokenizerBase) -> bool:
     """Whether there is any token besides special ones and padding; unknown words count."""
     names = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")
     frame = {getattr(tokenizer, name) for name in names}

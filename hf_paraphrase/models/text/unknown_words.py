@@ -1,12 +1,13 @@
-"""Replacing unknown words in outputs by the source words that the model attended to."""
+"""Words of the source in place of unknown words in outputs, and of rare ones that were copied wrongly."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import cast
 
 import torch
+from torch import Tensor
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 from .encoded_inputs import control_ids
@@ -32,8 +33,7 @@ def check_replaceable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[list[str]]:
     """For each text the words that its tokens, without padding, are of; "" for end marks and control tokens.
 
-    Args:
-        inputs: The tokenizer's output for the texts.
+    `inputs` are the tokenizer's output for the texts.
     """
     found = [
         [
@@ -49,11 +49,8 @@ def read_words_of_source(inputs: BatchEncoding, texts: Sequence[str]) -> list[li
 
 
 def find_attended(
-    model: PreTrainedModel,
-    inputs: Mapping[str, torch.Tensor],
-    sequences: torch.Tensor,
-    tokenizer: PreTrainedTokenizerBase,
-) -> torch.Tensor:
+    model: PreTrainedModel, inputs: Mapping[str, Tensor], sequences: Tensor, tokenizer: PreTrainedTokenizerBase
+) -> Tensor:
     """Find the word of the source that a model attended to most when it wrote an unknown one.
 
     The weights are the mean over the heads of the last layer that attends to the source. They are recomputed from the
@@ -119,3 +116,30 @@ def _with_weights(model: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         model.set_attn_implementation(implementation)
+
+
+LETTERS = re.compile(r"[^\W_]+")
+# Least sub-words of a word that can have been copied wrongly, and of the wrong copy.
+RARE, BROKEN = 2, 3
+LIKE = 0.6  # of `difflib`
+
+
+def mend_miscopied_words(tokenizer: PreTrainedTokenizerBase, text: str, source: Iterable[str]) -> str:
+    """Replace words of many sub-words that are not in the source by the rare words of it that they resemble.
+
+    "Duraimrugan" becomes "Duraimurugan" where the source has that word and the text has not. Inflections stay:
+    neither word may begin with the other. A tokenizer of words mends nothing: each is one token. `text` is an output,
+    `source` the words of its source.
+    """
+    ours, theirs = (list(dict.fromkeys(LETTERS.findall(words))) for words in (text, " ".join(source)))
+    present, known = ({word.lower() for word in words} for words in (ours, theirs))
+    invented = [word for word in ours if word.lower() not in known and len(tokenizer.tokenize(word)) >= BROKEN]
+    if not invented:
+        return text
+    lost = [word for word in theirs if word.lower() not in present and len(tokenizer.tokenize(word)) >= RARE]
+    for wrong in invented:
+        for right in get_close_matches(wrong, lost, n=1, cutoff=LIKE):
+            if not (wrong.startswith(right) or right.startswith(wrong)):
+                lost.remove(right)
+                text = re.sub(rf"(?<![^\W_]){wrong}(?![^\W_])", right, text)
+    return text

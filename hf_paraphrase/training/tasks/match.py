@@ -21,9 +21,8 @@ from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
-from ...models.layers.configuration_sentence_pair import SentencePairConfig
 from ...models.layers.precision import at_least_single
-from ...models.layers.sentence_pair import max_margin_loss
+from ...models.layers.sentence_pair import SentencePairConfig, max_margin_loss
 from ...tokenization import train_tokenizer
 from ...tokenization.word_vectors import load_word_vectors
 from ..arguments import TrainingConfig

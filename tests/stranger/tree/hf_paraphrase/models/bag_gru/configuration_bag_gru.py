@@ -1,6 +1,6 @@
 from huggingface_hub.dataclasses import strict
 
-from ..layers.writing import WritingConfig
+from ..layers.portable import WritingConfig
 
 
 @strict
