@@ -190,7 +190,11 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
     table.
     """
     columns, models, paper = _columns(results), results.of("model"), results.of("paper")
-    corrected = correct_p_values(results)
+    corrected, notes = correct_p_values(results), _describe_retrievals(models)
+    if paper:
+        notes += ["", "The rows of Kazemnejad et al. 2020 are of another split; “as reported” it took over itself."]
+    if paper and "meteor" in columns:
+        notes += ["", "The paper's METEOR is another METEOR than this one: its column compares ours with ours only."]
     heads = ["system", *columns.values(), *DIVERSITY.values(), "chosen by", *SPEED.values()]
     return "\n".join(
         [
@@ -201,17 +205,7 @@ def format_comparison_as_markdown(results: Results, command: str) -> str:
             "Self-BLEU-2: how alike two of a row's outputs are, before one is chosen, the mean over pairs of them; "
             "less is more diverse. Chosen by: how one of them is kept; “score” keeps the likeliest, “jaccard” the one "
             "most like the source, as the paper does. Sentences a second: with all those outputs.",
-            *_describe_retrievals(models),
-            *(
-                ["", "The rows of Kazemnejad et al. 2020 are of another split; “as reported” it took over itself."]
-                if paper
-                else []
-            ),
-            *(
-                ["", "The paper's METEOR is another METEOR than this one: its column compares ours with ours only."]
-                if paper and "meteor" in columns
-                else []
-            ),
+            *notes,
             "",
             f"Evaluated on {join_distinct(entry.environment['device'] for entry in models)}, commit "
             f"{join_distinct((entry.environment['commit'] or 'unknown')[:10] for entry in models)}, "

@@ -300,8 +300,7 @@ def describe_retrieval(results: Results) -> list[str]:
     shared = entries[0].counts.get("rows_with_own_pair")
     share = "" if shared is None else f" (for {shared:,} of {results.data.rows:,} rows there are any)"
     decodings = [entry.decoding for entry in entries if entry.decoding]
-    allowed = decodings[0].allow_own_pair
-    treated = "were allowed, the answer itself too" if allowed else "were left out"
+    treated = "were allowed, the answer itself too" if decodings[0].allow_own_pair else "were left out"
     notes = [f"Pairs that share a row's source or reference{share} {treated}."]
     if len({decoding.num_neighbors for decoding in decodings}) > 1:
         notes.append(

@@ -42,9 +42,8 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
     seeds = sorted({run.seed for row in measured[0].rows for run in row.runs})
     lines = [f"# {table.title}", ""]
     for one in measured:
-        lines += (
-            [f"## {one.measurement.name[:1].upper()}{one.measurement.name[1:]}", ""] if one.measurement.name else []
-        )
+        if name := one.measurement.name:
+            lines += [f"## {name[:1].upper()}{name[1:]}", ""]
         lines += [*_format_rows(one), ""]
         lines += [f"- {format_verdict(verdict)}" for verdict in one.verdicts] + [""] * bool(one.verdicts)
         lines += _format_copy_proof(one)

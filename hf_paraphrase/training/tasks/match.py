@@ -109,13 +109,12 @@ class MatchTask(Task):
         return tokenizer
 
     def encode_split(self, rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+        unit, kept = "queries", []
+        if "query" not in rows.column_names:
+            # The labels are taken as they are, and with them their names.
+            rows, unit, kept = rows.rename_column("label", "labels"), "pairs", ["labels"]
         limits = (self.training.max_source_length, self.training.max_target_length)
-        options: dict[str, Any] = {"tokenizer": tokenizer, "limits": limits}
-        if "query" in rows.column_names:
-            return encode_rows(rows, _encode_queries, "queries", "they have no words", **options)
-        # The labels are taken as they are, and with them their names.
-        rows = rows.rename_column("label", "labels")
-        return encode_rows(rows, _encode_pairs, "pairs", "they have no words", ("labels",), **options)
+        return encode_rows(rows, _encode, unit, "they have no words", kept, tokenizer=tokenizer, limits=limits)
 
     def make_model(self, config: PreTrainedConfig, data: TaskData) -> PreTrainedModel:
         if names := _label_names(data.splits["train"]):
@@ -253,16 +252,10 @@ def encode_texts(
     return sides[0], sides[1]
 
 
-def _encode_pairs(
-    columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]
-) -> dict[str, list]:
-    first, second = encode_texts(tokenizer, columns["sentence1"], columns["sentence2"], limits)
-    return {"input_ids": first, "pair_input_ids": second}
-
-
-def _encode_queries(
-    columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]
-) -> dict[str, list]:
+def _encode(columns: dict[str, list], tokenizer: PreTrainedTokenizerBase, limits: tuple[int, int]) -> dict[str, list]:
+    if "query" not in columns:
+        first, second = encode_texts(tokenizer, columns["sentence1"], columns["sentence2"], limits)
+        return {"input_ids": first, "pair_input_ids": second}
     candidates = columns["candidates"]
     repeated = [query for query, texts in zip(columns["query"], candidates, strict=True) for _ in texts]
     sides = encode_texts(tokenizer, repeated, [text for texts in candidates for text in texts], limits)
