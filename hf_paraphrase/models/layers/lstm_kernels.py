@@ -346,7 +346,7 @@ def _scale_g(gates: Tensor, factor: float, dim: int) -> Tensor:
 
 
 def steps_of(sizes: list[int]) -> list[slice]:
-    """The words of each step, of which it has so many as `sizes` says."""
+    """The words of each step, which has as many as `sizes` says."""
     stops = list(accumulate(sizes))
     return [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
 
