@@ -288,7 +288,7 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
 
 def _make_judge() -> Callable[[list[str], list[str]], list[float]]:
     """The round trip of the model that comes with the package: one judge for all."""
-    from .generation.adequacy import Judged, RoundTrip
+    from .generation.judges import Judged, RoundTrip
 
     judge = RoundTrip(ModelWriter(*load_paraphraser()))
     return lambda sources, candidates: judge(list(map(Judged, sources, candidates)), 16)

@@ -21,12 +21,9 @@ from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
 from ..models.layers.prepacked_weights import prepacked
-from ..models.layers.vocabulary import score_words
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
-from ..models.search.scoring_rules import log_normalizer
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
-from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from .input_limits import SourceCutter, halve_once
@@ -141,22 +138,17 @@ def generate_outputs(
     check_arguments_of_a_text(request.parameters, len(sources))
     request.generate_kwargs(model, tokenizer)  # which refuses what cannot be
     sources = [drop_invisible(source) for source in sources]
-    outputs = [[Output("")] * request.count_outputs(model) for _ in sources]
     limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
     prefix = read_prefix(model.config) if prefix is None else prefix
     options: dict[str, Any] = {"prefix": prefix, "max_length": limit, "keep_unknown": keep_unknown}
 
     def generate(rows: list[int]) -> list[list[Output]]:
-        texts, pairs_of_texts = _pick(rows, sources, pairs)
+        texts, pairs_of_texts = pick(rows, sources, pairs)
         return write_batch(model, tokenizer, texts, pairs_of_texts, request, **options)
 
-    with inference(model):
-        rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-        lengths = list(map(len, sources))
-        for rows in batches_by_length(lengths, rows_with_text, batch_size, description):
-            for row, found in zip(rows, run_halving(generate, rows), strict=True):
-                outputs[row] = found
-    return outputs
+    rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    found = run_by_length(model, generate, list(map(len, sources)), batch_size, rows_with_text, description)
+    return [group or [Output("")] * request.count_outputs(model) for group in found]
 
 
 def compute_perplexity(
@@ -191,82 +183,21 @@ def compute_perplexity(
     ]
     if not rows_with_text:
         raise InputError("no perplexity to compute: every row lacks a source or a target")
-    total, tokens, sources = 0.0, 0, _prefixed(model, sources)
+    prefix, losses, counts = read_prefix(model.config), [], []
+    sources = [prefix + source for source in sources]
 
-    def measure(rows: list[int]) -> list[tuple[float, int]]:
-        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-        return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
+    def measure(rows: list[int]) -> list[int]:
+        inputs = encode_with_labels(model, tokenizer, *pick(rows, sources, targets, pairs))
+        loss = model(**inputs).loss.item()
+        counts.append(int((inputs["labels"] != -100).sum()))
+        losses.append(loss * counts[-1])
+        return rows
 
-    with inference(model):
-        for rows in batches_by_length(list(map(len, sources)), rows_with_text, batch_size, "perplexity"):
-            for loss, count in run_halving(measure, rows):
-                total, tokens = total + loss * count, tokens + count
-    return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
-
-
-def mean_log_probs(*args: Any, **kwargs: Any) -> list[float]:
-    """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
-    return [sum(log_probs) / len(log_probs) for log_probs in token_log_probs(*args, **kwargs)]
+    run_by_length(model, measure, list(map(len, sources)), batch_size, rows_with_text, "perplexity")
+    return {"perplexity": perplexity([sum(losses)], [sum(counts)])["perplexity"], "tokens": sum(counts)}
 
 
-def token_log_probs(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    *,
-    batch_size: int = 64,
-    pairs: Sequence[tuple[str, str]] | None = None,
-    description: str | None = "scoring",
-) -> list[list[float]]:
-    """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
-
-    Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer. All tokens of a target count, including end-of-sequence tokens.
-        sources: Texts with words.
-        targets: One text with words for each source. What exceeds `source_limit` is cut, on both sides.
-        batch_size: Batch size; rows of similar length share a batch.
-        pairs: For each source the pair to edit it by, for a model that does so.
-        description: Of the progress bar; None for none.
-    """
-    found: list[list[float]] = [[] for _ in sources]
-    sources, targets = _with_stand_ins(tokenizer, sources, targets)
-    # By targets first: most of the work is the vocabulary's, at each of their positions.
-    lengths = list(zip(*(map(len, texts) for texts in (targets, sources)), strict=True))
-
-    def measure(rows: list[int]) -> list[list[float]]:
-        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-        labels = inputs["labels"]
-        if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
-            shift = cast(Any, model).prepare_decoder_input_ids_from_labels
-            inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
-        is_token = labels != -100
-        if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
-            own = cast(Any, model)
-            states = own.model(**inputs, return_dict=True).last_hidden_state
-            logits = score_words(own.lm_head, states[is_token]).float()
-        else:
-            logits = model(**inputs).logits[is_token].float()
-        chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
-        return [part.tolist() for part in chosen.squeeze(1).split(is_token.sum(1).tolist())]
-
-    with inference(model):
-        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, description):
-            for row, log_probs in zip(rows, run_halving(measure, rows), strict=True):
-                found[row] = log_probs
-    return found
-
-
-def _with_stand_ins(
-    tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], targets: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Sources and targets as the model reads and writes them."""
-    found = [find_stand_ins(tokenizer, f"{source} {target}") for source, target in zip(sources, targets, strict=True)]
-    return list(map(put_stand_ins, sources, found)), list(map(put_stand_ins, targets, found))
-
-
-def _encode_with_labels(
+def encode_with_labels(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: list[str],
@@ -301,57 +232,53 @@ def match_pairs(
     Returns:
         Logits, `(pairs, num_labels)`.
     """
-    logits = torch.empty(len(first), cast(int, model.config.num_labels))
     lengths = [len(one) + len(other) for one, other in zip(first, second, strict=True)]
     options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
 
     def match(rows: list[int]) -> list[torch.Tensor]:
-        inputs = tokenizer(*_pick(rows, first, second), padding=True, return_tensors="pt", **options)
+        inputs = tokenizer(*pick(rows, first, second), padding=True, return_tensors="pt", **options)
         return list(model(**inputs.to(input_device(model))).logits.float().cpu())
 
-    with inference(model):
-        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, "matching"):
-            for row, found in zip(rows, run_halving(match, rows), strict=True):
-                logits[row] = found
-    return logits
+    found = run_by_length(model, match, lengths, batch_size, description="matching")
+    return torch.stack(found) if found else torch.empty(0, cast(int, model.config.num_labels))
 
 
-def batches_by_length(
-    lengths: Sequence[Any], rows: list[int], batch_size: int, description: str | None
-) -> Iterator[list[int]]:
-    """Batches of rows of similar length, longest first, so that running out of memory happens at once.
+def run_by_length(
+    model: PreTrainedModel,
+    run: Callable[[list[int]], list[Any]],
+    lengths: Sequence[Any],
+    batch_size: int,
+    rows: Sequence[int] | None = None,
+    description: str | None = None,
+) -> list[Any]:
+    """Run a model on batches of texts of similar length, without dropout and gradients.
+
+    The longest come first, so that running out of memory happens at once; a batch that does not fit is halved.
 
     Args:
+        run: From the places of a batch to a result for each.
         lengths: Of all texts, in characters, which need no tokenizer: numbers, or tuples of them.
-        rows: Places of the texts to put into batches.
         batch_size: Rows of a batch.
+        rows: Places of the texts to run; None for all.
         description: Of the progress bar; None for none.
+
+    Returns:
+        The result of each text; None for those that are not among `rows`.
     """
-    rows = sorted(rows, key=lambda row: lengths[row], reverse=True)
+    found: list[Any] = [None] * len(lengths)
+    rows = sorted(range(len(lengths)) if rows is None else rows, key=lambda row: lengths[row], reverse=True)
     is_off = description is None or not is_watched()
-    with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
+    with inference(model), tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
-            yield batch
+            for row, result in zip(batch, halve_once(run, batch), strict=True):
+                found[row] = result
             progress.update(len(batch))
+    return found
 
 
-def run_halving(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
-    """The result of a batch, halved if it does not fit into memory."""
-
-    def in_parts(size: int) -> list[Any]:
-        return [found for start in range(0, len(rows), size) for found in run(rows[start : start + size])]
-
-    return halve_once(in_parts, len(rows))
-
-
-def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None = None) -> list[str]:
-    """The sources as the model was trained to read them."""
-    prefix = read_prefix(model.config) if prefix is None else prefix
-    return [prefix + source for source in sources]
-
-
-def _pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
+def pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
+    """The values of some rows, from columns that may be missing."""
     return [None if column is None else [column[row] for row in rows] for column in columns]
 
 

@@ -6,7 +6,7 @@ import logging
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -24,8 +24,6 @@ PIECE = re.compile(r"\w+|[^\w\s]")
 FRAME = 8
 # Only this many characters per allowed token are examined.
 MOST_CHARACTERS = 100
-
-Result = TypeVar("Result")
 
 
 class SourceCutter:
@@ -47,10 +45,8 @@ class SourceCutter:
         prefix: str = "",
         quiet: bool = False,
     ):
-        if max_source_length is None:
-            self.limit = source_limit(model, tokenizer)
-        else:
-            self.limit = whole_number("max_source_length", max_source_length, 1)
+        longest = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+        self.limit: int | None = whole_number("max_source_length", longest, 1)
         self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
         self.read = self.cut = 0
 
@@ -85,31 +81,32 @@ class SourceCutter:
         return len(self.tokenizer(self.prefix + text, verbose=False)["input_ids"])
 
 
-class WholeTexts:
-    """Replaces `SourceCutter` if the length that is read is unknown."""
+class WholeTexts(SourceCutter):
+    """Leaves texts as they are, where the length that is read is unknown."""
 
-    limit, cut, quiet = None, 0, True
+    def __init__(self):
+        self.limit, self.cut, self.quiet = None, 0, True
 
     def __call__(self, text: str) -> str:
         """The text."""
         return text
 
 
-def halve_once(run: Callable[[int], Result], batch_size: int) -> Result:
-    """Run something in batches; where these do not fit into memory once more, in batches of half the size.
+def halve_once(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
+    """Run a batch of rows; where it does not fit into memory, once more in halves.
 
     Unlike accelerate's `find_executable_batch_size`, whose judgement of errors it takes, it then lets the error go on.
     """
     try:
-        return run(batch_size)
+        return run(rows)
     except RuntimeError as error:
-        if batch_size < 2 or not should_reduce_batch_size(error):
+        if len(rows) < 2 or not should_reduce_batch_size(error):
             raise
     # Outside of the handler, where nothing holds on to what filled the memory.
     clear_device_cache(garbage_collection=True)
-    half = (batch_size + 1) // 2
-    logger.warning("%d texts at once do not fit into memory; %d are tried", batch_size, half)
-    return run(half)
+    half = (len(rows) + 1) // 2
+    logger.warning("%d texts at once do not fit into memory; %d are tried", len(rows), half)
+    return run(rows[:half]) + run(rows[half:])
 
 
 def check_each_is_text(texts: Sequence[Any], first: int) -> None:

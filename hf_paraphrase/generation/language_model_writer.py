@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
 from .ctranslate2_engine import CTranslate2Generator
-from .engine import batches_by_length, inference, run_halving
+from .engine import run_by_length
 from .input_limits import SourceCutter
 from .prompts import Prompt, PromptEncoder
 from .protected_text import find_kept
@@ -103,16 +103,11 @@ class LanguageModelWriter(ModelWriter):
     def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts."""
         prompted = [self._prompted(text, ask) for text in texts]
-        found: list[list[Candidate]] = [[] for _ in texts]
 
         def generate(rows: list[int]) -> list[list[Candidate]]:
             return self._write_batch([texts[row] for row in rows], [prompted[row] for row in rows], ask)
 
-        with inference(self.model):
-            for rows in batches_by_length(list(map(len, texts)), list(range(len(texts))), ask.batch_size, None):
-                for row, group in zip(rows, run_halving(generate, rows), strict=True):
-                    found[row] = group
-        return found
+        return run_by_length(self.model, generate, list(map(len, texts)), ask.batch_size)
 
     def mean_log_probs(
         self,
@@ -122,18 +117,13 @@ class LanguageModelWriter(ModelWriter):
         pairs: Sequence[tuple[str, str]] | None = None,
     ) -> list[float]:
         """How probable the model finds each target as the answer to its source, the end of the answer included."""
-        scores = [0.0] * len(sources)
-        joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
 
         def measure(rows: list[int]) -> list[float]:
             prompts = [self.encoder.encode(sources[row], None, ()) for row in rows]
             return self._score(prompts, [self.encoder.encode_answer(targets[row]) for row in rows])
 
-        with inference(self.model):
-            for rows in batches_by_length(list(map(len, joined)), list(range(len(joined))), batch_size, None):
-                for row, mean in zip(rows, run_halving(measure, rows), strict=True):
-                    scores[row] = mean
-        return scores
+        lengths = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
+        return run_by_length(self.model, measure, lengths, batch_size)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """The arguments of `generate()`."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .set_selection import normal_form
+from .paraphrase_choice import normal_form
 from .writers import ModelWriter
 
 # Separators of list entries, and ends of sentences.

@@ -22,27 +22,23 @@ from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.layers.prepacked_weights import prepacked
 from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
+from ..models.text.encoded_inputs import check_strength
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from ..released import RELEASED
-from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
 from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
-from .fluency import CausalFluency, OwnFluency, load_causal_fluency
-from .hopeful import judge_candidates
-from .input_limits import SourceCutter, WholeTexts, check_each_is_text
+from .input_limits import SourceCutter, check_each_is_text
 from .int8 import count_parameters
+from .judges import Adequacy, CausalFluency, OpenJudge, OwnFluency, judges_alone, load_adequacy, load_causal_fluency
 from .loading import check_loading_arguments, load_paraphraser
-from .open_judge import OpenJudge
 from .own_text import OwnText
-from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule, normal_form
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
 from .protected_text import DEFAULT_KEEP, check_keep
 from .server_writer import is_address
-from .set_selection import normal_form
-from .strength import read_strength, strengthen
-from .writers import Ask, write
+from .writers import Ask, Judged, write
 
 if TYPE_CHECKING:
     import pandas
@@ -53,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 # Batches of a list that are sorted by length together.
 BATCHES_AT_ONCE = 64
+# The novelty that is wanted at strength 1: the score of a candidate falls unless 60% of its n-grams are new, so that a
+# closer one is chosen only where it is much better, or none is so free.
+STRONGEST_NOVELTY = 0.6
 # Stricter than for texts, since people do not check every sentence of a document.
 DOCUMENT_OPTIONS: dict[str, Any] = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
 
@@ -62,7 +61,7 @@ class _Call(NamedTuple):
 
     choice: Choice
     ask: Ask
-    cutter: SourceCutter | WholeTexts
+    cutter: SourceCutter
     judge: Adequacy
     reader: OwnFluency | CausalFluency
 
@@ -133,7 +132,7 @@ class Paraphraser:
         self.prefix, self.retriever = self.writer.prefix, self.writer.retriever
         strength = getattr(getattr(model, "config", None), "default_strength", None) if strength is None else strength
         self.own_text = OwnText(self.writer)
-        self.strength = read_strength(strength)
+        self.strength = _check_strength(strength)
         self._judges: dict[tuple, Any] = {}
 
     def __repr__(self) -> str:
@@ -228,7 +227,7 @@ class Paraphraser:
         fluency: str | os.PathLike | CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
-        max_source_length: int | SourceCutter | WholeTexts | None = None,
+        max_source_length: int | SourceCutter | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
     ) -> Paraphrases | ParaphrasedTexts | pandas.Series | Iterator[Paraphrases]:
@@ -244,7 +243,7 @@ class Paraphraser:
             column: The column of a DataFrame with the texts.
             n: Maximum number of paraphrases per text; fewer come back if fewer pass. Blank texts get none.
             strength: How freely to paraphrase, from 0 (close to the text) to 1. It prefers candidates that are new
-                enough (see `strengthen`), and selects the control token of a model that has them. None for the
+                enough (see `STRONGEST_NOVELTY`), and selects the control token of a model that has them. None for the
                 constructor's.
             min_adequacy: Minimum adequacy, 0 to 1. None for 0.1 with "open", 0.03 with any other judge. Look at some
                 scores first: "round_trip" depends on the model.
@@ -265,7 +264,7 @@ class Paraphraser:
             num_candidates: Candidates per text; None for 3 times `n`, at least 16.
             num_neighbors: Retrieved pairs per text, among which FSET divides the candidates; None for 5.
             adequacy: "open", "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of
-                sources and one of candidates to numbers from 0 to 1: see `generation.adequacy`.
+                sources and one of candidates to numbers from 0 to 1: see `load_adequacy`.
             select: Rank by one rule, as the pipeline's `select` does, instead of `adequacy` and `weights`:
                 "score" (fluency alone), "jaccard", "mbr", "embedding" or "matcher" (that adequacy alone).
             encoder: Sentence encoder of "embedding": see `load_adequacy`.
@@ -292,7 +291,7 @@ class Paraphraser:
         except ValueError as error:
             raise InputError(str(error)) from None
         n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
-        strength = read_strength(self.strength if strength is None else strength)
+        strength = _check_strength(self.strength if strength is None else strength)
         num_candidates = max(16, 3 * n) if num_candidates is None else num_candidates
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
@@ -303,20 +302,16 @@ class Paraphraser:
             min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
             min_fluency=min_fluency,
             min_novelty=min_novelty,
+            wanted_novelty=STRONGEST_NOVELTY * (strength or 0.0),
             diversity=diversity,
             keep=check_keep(keep, language),
             weights=weights,
             return_rejected=return_rejected,
         )
-        if strength is not None:
-            choice = strengthen(choice, strength)
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)
-        check_adequacy(adequacy, encoder, matcher)
-        if isinstance(max_source_length, SourceCutter | WholeTexts):
-            cutter = max_source_length
-        else:
-            cutter = self.writer.cutter(max_source_length)
+        is_cutter = isinstance(max_source_length, SourceCutter)
+        cutter = max_source_length if is_cutter else self.writer.cutter(max_source_length)
         ask = Ask(
             decoding=decoding or self.writer.default_decoding(n),
             num_candidates=num_candidates,
@@ -339,9 +334,7 @@ class Paraphraser:
         except ValueError as error:
             raise InputError(f"`texts`: {error}") from None
         if isinstance(texts, str):
-            check_each_is_text([texts], 0)
-            (found,) = self._paraphrase([texts], call)
-            _warn_of_cut(cutter)
+            (found,) = self._stream(iter([texts]), 1, call)
             return found
         if not isinstance(texts, Iterable):
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
@@ -411,15 +404,14 @@ class Paraphraser:
             done = 0
             while part := list(islice(texts, at_once)):
                 check_each_is_text(part, done)
-                yield from self._paraphrase(part, call)
+                # A model on a server has no weights here; others are packed once for the search and the judge.
+                with nullcontext() if self.model is None else prepacked(self.model):
+                    found = self._write_and_choose(part, call)
+                yield from found
                 done += len(part)
                 progress.update(len(part))
-        _warn_of_cut(call.cutter)
-
-    def _paraphrase(self, texts: list[str], call: _Call) -> list[Paraphrases]:
-        # A model on a server has no weights here; others are packed once for the search and the judge.
-        with nullcontext() if self.model is None else prepacked(self.model):
-            return self._write_and_choose(texts, call)
+        if call.cutter.cut and not call.cutter.quiet:
+            logger.warning(call.cutter.describe())
 
     def _write_and_choose(self, texts: list[str], call: _Call) -> list[Paraphrases]:
         """Write, sift, judge and choose for all texts together, so that batches hold texts of similar length."""
@@ -450,7 +442,7 @@ class Paraphraser:
         numbers = iter(fluencies)
         for group in groups:
             group[:] = [one if one.reason is not None else one._replace(fluency=next(numbers)) for one in group]
-        judge_candidates(groups, judged, choice, call.judge, batch_size)
+        choice.judge(groups, judged, call.judge, batch_size, judges_alone(call.judge))
         found = [
             Paraphrases([Paraphrase(text, reason=refusal)] * bool(refusal and choice.return_rejected), text, refusal)
             for text, refusal in zip(texts, refusals, strict=True)
@@ -488,6 +480,9 @@ class Paraphraser:
         return self._judges[name]
 
 
-def _warn_of_cut(cutter: SourceCutter | WholeTexts) -> None:
-    if isinstance(cutter, SourceCutter) and cutter.cut and not cutter.quiet:
-        logger.warning(cutter.describe())
+def _check_strength(strength: float | None) -> float | None:
+    try:
+        check_strength(strength)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return strength

@@ -15,15 +15,18 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
+from ..models.layers.vocabulary import score_words
 from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.pipeline_checks import check_arguments, find_pairs
+from ..models.search.scoring_rules import log_normalizer
 from ..models.text.encoded_inputs import control_ids, find_control
+from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
 from .ctranslate2_engine import CTranslate2Engine
-from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
-from .input_limits import SourceCutter, WholeTexts
+from .engine import encode_with_labels, generate_outputs, inference, pick, run_by_length
+from .input_limits import SourceCutter
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:
@@ -156,7 +159,7 @@ class ModelWriter:
             return "noise"
         return "beam" if n == 1 else "diverse_beam"
 
-    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter | WholeTexts:
+    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
         """Truncates texts to the tokens that the model reads; arguments as in `SourceCutter`."""
         return SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix, quiet)
 
@@ -226,15 +229,51 @@ class ModelWriter:
         batch_size: int,
         pairs: Sequence[tuple[str, str]] | None = None,
     ) -> list[float]:
-        """How probable the model finds each target given its source, as the function of this name."""
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
-        sources = [self.prefix + source for source in sources]
-        return mean_log_probs(self.model, self.tokenizer, sources, targets, **options)
+        """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
+        found = self.token_log_probs(sources, targets, batch_size, pairs)
+        return [sum(log_probs) / len(log_probs) for log_probs in found]
 
-    def token_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[list[float]]:
-        """How probable the model finds each token of each target, as the function of this name."""
+    def token_log_probs(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int,
+        pairs: Sequence[tuple[str, str]] | None = None,
+    ) -> list[list[float]]:
+        """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
+
+        Args:
+            sources: Texts with words.
+            targets: One text with words for each source. All its tokens count, including end-of-sequence tokens. What
+                exceeds `source_limit` is cut, on both sides.
+            batch_size: Batch size; rows of similar length share a batch.
+            pairs: For each source the pair to edit it by, for a model that does so.
+        """
+        model, tokenizer = self.model, self.tokenizer
         sources = [self.prefix + source for source in sources]
-        return token_log_probs(self.model, self.tokenizer, sources, targets, batch_size=batch_size, description=None)
+        joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
+        stand_ins = [find_stand_ins(tokenizer, text) for text in joined]
+        sources, targets = (list(map(put_stand_ins, texts, stand_ins)) for texts in (sources, targets))
+
+        def measure(rows: list[int]) -> list[list[float]]:
+            inputs = encode_with_labels(model, tokenizer, *pick(rows, sources, targets, pairs))
+            labels = inputs["labels"]
+            if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed
+                shift = cast(Any, model).prepare_decoder_input_ids_from_labels
+                inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
+            is_token = labels != -100
+            if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
+                own = cast(Any, model)
+                states = own.model(**inputs, return_dict=True).last_hidden_state
+                logits = score_words(own.lm_head, states[is_token]).float()
+            else:
+                logits = model(**inputs).logits[is_token].float()
+            chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
+            return [part.tolist() for part in chosen.squeeze(1).split(is_token.sum(1).tolist())]
+
+        # By targets first: most of the work is the vocabulary's, at each of their positions.
+        lengths = list(zip(*(map(len, texts) for texts in (targets, sources)), strict=True))
+        return run_by_length(model, measure, lengths, batch_size)
 
     def _request(self, ask: Ask) -> GenerationRequest:
         pairs = 1 if self.retriever is None else ask.num_neighbors or 5

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..common.files import read_json_object, read_lines, write_json
-from ..generation.adequacy import Adequacy, load_adequacy
+from ..generation.judges import Adequacy, load_adequacy
 from ..generation.loading import load_paraphraser
 from ..generation.writers import Judged, ModelWriter
 from ..metrics.sufficient_statistics import SufficientStatistics, divide

@@ -17,7 +17,8 @@ from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import ctranslate2_engine
 from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Engine
-from hf_paraphrase.generation.engine import generate_several, mean_log_probs
+from hf_paraphrase.generation.engine import generate_several
+from hf_paraphrase.generation.writers import ModelWriter
 from hf_paraphrase.models.text.encoded_inputs import find_control
 from tests.generation.paraphrasers import make_paraphraser, random_sentences
 from tests.models.tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_t5, word_tokenizer
@@ -62,7 +63,10 @@ def test_outputs_and_scores_are_those_of_generate(name: str) -> None:
         assert ours == theirs
         assert len({text for group in ours for text in group}) > 5
     targets = texts[::-1]
-    ours, theirs = engine.mean_log_probs(texts, targets, 8), mean_log_probs(model, tokenizer, texts, targets)
+    ours, theirs = (
+        engine.mean_log_probs(texts, targets, 8),
+        ModelWriter(model, tokenizer).mean_log_probs(texts, targets, 64),
+    )
     # Marian's padding has a probability in `generate()` alone.
     assert ours == pytest.approx(theirs, abs=0.02 if name == "marian" else 1e-4)
 
@@ -86,7 +90,10 @@ def test_a_tokenizer_without_an_end_mark() -> None:
     """Of the mark that nobody wrote there is no score."""
     model, tokenizer = tiny_bart(), word_tokenizer(end="")
     engine, texts = CTranslate2Engine(model, tokenizer, "float32"), random_sentences(10)
-    ours, theirs = engine.mean_log_probs(texts, texts, 4), mean_log_probs(model, tokenizer, texts, texts)
+    ours, theirs = (
+        engine.mean_log_probs(texts, texts, 4),
+        ModelWriter(model, tokenizer).mean_log_probs(texts, texts, 64),
+    )
     assert ours == pytest.approx(theirs, abs=1e-4)
 
 

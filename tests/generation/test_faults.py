@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.generation.faults import find_fault
-from hf_paraphrase.generation.paraphrase_choice import Choice
+from hf_paraphrase.generation.paraphrase_choice import Choice, find_fault
 
 LEAVE = "Could you send me the report before you leave?"
 

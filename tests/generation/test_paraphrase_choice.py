@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
+from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, normal_form, score_novelty
 from hf_paraphrase.generation.protected_text import KEPT, find_change
-from hf_paraphrase.generation.set_selection import normal_form
 
 # Letters, digits and marks of many scripts, and what they are easily mistaken for.
 ODD = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aA1²½Ⅷ٣ İıßﬁ’'\"“”«»`.,!?-−@:/\u00ad\u200b\u0301")))
