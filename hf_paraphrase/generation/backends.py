@@ -12,11 +12,11 @@ from ..errors import InputError
 from ..models.layers.portable import can
 from ..models.search.pipeline_checks import check_model, load_retriever
 from ..models.text.encoded_inputs import read_prefix
-from .ctranslate2_engine import CTranslate2Engine, CTranslate2Generator, load_engine
-from .language_model_writer import CTranslate2LanguageModelWriter, LanguageModelWriter
+from .ctranslate2_writers import CTranslate2LanguageModelWriter, CTranslate2Writer
+from .language_model_writer import LanguageModelWriter
 from .prompts import PROMPT_FILE, Prompt, load_prompt
 from .server_writer import ServerWriter
-from .writers import CTranslate2Writer, ModelWriter
+from .writers import ModelWriter
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
@@ -40,6 +40,8 @@ def load_writer(
     """
     if isinstance(model, str):
         return ServerWriter(str(backend), model, load_prompt(prompt))
+    if backend not in (None, "ctranslate2"):
+        raise InputError(f"`backend` must be ctranslate2, or None for generate(), not {backend!r}")
     tokenizer = cast(PreTrainedTokenizerBase, tokenizer)
     if not model.config.is_encoder_decoder and model.can_generate():
         others = {"prefix": prefix, "retriever": retriever}
@@ -48,17 +50,15 @@ def load_writer(
         own = Path(model.name_or_path or "") / PROMPT_FILE
         if prompt is None and model.name_or_path and own.is_file():
             prompt = own
-        generator = load_engine(CTranslate2Generator, backend, model, tokenizer, compute_type)
         own_prompt = load_prompt(prompt)
-        if generator is None:
+        if backend is None:
             return LanguageModelWriter(model, tokenizer, own_prompt)
-        return CTranslate2LanguageModelWriter(generator, model, tokenizer, own_prompt)
+        return CTranslate2LanguageModelWriter(model, tokenizer, own_prompt, compute_type)
     check_model(model)
     if prompt is not None:
         raise InputError(f"`prompt` is for language models; a {type(model).__name__} reads the text itself")
     prefix = read_prefix(model.config) if prefix is None else prefix
     retriever = (retriever or load_retriever(model, trust_remote_code)) if can(model.config, "reads_pairs") else None
-    engine = load_engine(CTranslate2Engine, backend, model, tokenizer, compute_type)
-    if engine is None:
+    if backend is None:
         return ModelWriter(model, tokenizer, retriever, prefix)
-    return CTranslate2Writer(engine, model, tokenizer, retriever, prefix)
+    return CTranslate2Writer(model, tokenizer, prefix, compute_type)

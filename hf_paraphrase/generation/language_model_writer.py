@@ -20,7 +20,6 @@ from transformers import (
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
-from .ctranslate2_engine import CTranslate2Generator
 from .engine import run_by_length
 from .input_limits import SourceCutter
 from .prompts import Prompt, PromptEncoder
@@ -241,52 +240,6 @@ class LanguageModelWriter(ModelWriter):
         counts = torch.tensor([len(answer) for answer in answers], device=ids.device)
         is_answer = torch.arange(longest, 0, -1, device=ids.device) <= counts.unsqueeze(1)
         return (chosen.masked_fill(~is_answer, 0.0).sum(1) / counts.clamp(min=1)).tolist()
-
-
-class CTranslate2LanguageModelWriter(LanguageModelWriter):
-    """Writes and scores by CTranslate2, which has beam search alone; other arguments as in `LanguageModelWriter`."""
-
-    def __init__(self, generator: CTranslate2Generator, *arguments: Any):
-        super().__init__(*arguments)
-        self.generator = generator
-
-    def default_decoding(self, n: int) -> str:
-        """The one that there is."""
-        return "beam"
-
-    def check(self, ask: Ask) -> None:
-        """Refuse what this writer cannot do."""
-        if ask.decoding != "beam":
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
-            )
-        super().check(ask)
-        self.generator.check(self._request(ask))
-
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
-        """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
-
-        CTranslate2's beam search for a prompt depends on shorter prompts in its batch.
-        """
-        prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
-        limits = [request.get("max_new_tokens", one.longest) for one in prompted]
-        alike: dict[tuple[int, int], list[int]] = {}
-        for row, limit in enumerate(limits):
-            alike.setdefault((limit, len(prompted[row].ids)), []).append(row)
-        found: list[list[Candidate]] = [[] for _ in texts]
-        for (limit, _), rows in alike.items():
-            ids = [prompted[row].ids for row in rows]
-            _, shared = self._beginning(ids, ask.strength)
-            options = {**request, "max_new_tokens": limit}
-            written = self.generator.generate(ids, shared, self.ends, ask.batch_size, **options)
-            for row, group in zip(rows, written, strict=True):
-                found[row] = [one for answer in group for one in self._read_answer(texts[row], limit, *answer)]
-        return found
-
-    def _score(self, prompts: list[list[int]], answers: list[list[int]]) -> list[float]:
-        rows = self.generator.log_probs([prompt + answer for prompt, answer in zip(prompts, answers, strict=True)])
-        means = zip(rows, map(len, answers), strict=True)
-        return [sum(row[-length:]) / length if length else 0.0 for row, length in means]
 
 
 class LogProbs(LogitsProcessor):

@@ -88,8 +88,8 @@ class Paraphraser:
         prefix: Text put before every source, such as "paraphrase: "; None for the config's.
         trust_remote_code: Let encoders, matchers and fluency judges that are loaded by name run their own code.
         backend: "ctranslate2" generates and scores with CTranslate2, several times as fast on a CPU, for BART, Marian,
-            T5 and Pegasus (see `CTranslate2Engine`) and for Llama, Qwen and other causal models (see
-            `CTranslate2Generator`). The address of a language model server, such as
+            T5 and Pegasus (see `CTranslate2Writer`) and for Llama, Qwen and other causal models (see
+            `CTranslate2LanguageModelWriter`). The address of a language model server, such as
             "http://localhost:8080/v1", makes `model` a name on that server (see `ServerWriter`). None for
             `generate()`.
         compute_type: Precision of the backend, such as "int8" or "float32".

@@ -1,4 +1,4 @@
-"""The candidates of every text: one writer each for `generate()`, CTranslate2 and noise on sentence vectors."""
+"""The candidates of every text: by `generate()`, and by noise on sentence vectors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from ..models.search.embedding_paraphraser import EmbeddingParaphraser, Paraphra
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.pipeline_checks import check_arguments, find_pairs
 from ..models.search.scoring_rules import log_normalizer
-from ..models.text.encoded_inputs import control_ids, find_control
+from ..models.text.encoded_inputs import control_ids
 from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
-from .ctranslate2_engine import CTranslate2Engine
 from .engine import encode_with_labels, generate_outputs, inference, pick, run_by_length
 from .input_limits import SourceCutter
 from .seeded_sampling import sample_seeded, seed_of
@@ -289,60 +288,6 @@ class ModelWriter:
         """Clean up an output: single spaces, and the capitals that a model without case does not write."""
         output = " ".join(output.split())
         return restore_surface(output, source) if self.ignores_case else output
-
-
-class CTranslate2Writer(ModelWriter):
-    """Writes and scores by CTranslate2, which has beam search alone.
-
-    Args:
-        engine: The converted model.
-        arguments: Those of `ModelWriter`.
-    """
-
-    def __init__(self, engine: CTranslate2Engine, *arguments: Any):
-        super().__init__(*arguments)
-        self.engine, self.replaces_unknown = engine, False
-
-    def default_decoding(self, n: int) -> str:
-        """The one that there is."""
-        return "beam"
-
-    def check(self, ask: Ask) -> None:
-        """Refuse what this writer cannot do."""
-        super().check(ask)
-        if ask.decoding != "beam":
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
-            )
-        if ask.generate_kwargs.get("replace_unknown"):
-            raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
-        self.engine.check(self._engine_kwargs(ask))
-
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
-        """Write candidates of texts; none of the models that CTranslate2 runs edits by pairs."""
-        read = [self.prefix + text for text in texts]
-        control = find_control(self.model.config, self.tokenizer, ask.strength)
-        limits = ask.batch_size, ask.max_source_length, control
-        outputs = self.engine.generate(read, *limits, **self._engine_kwargs(ask))
-        return [
-            [Candidate(self._finish(text, output)) for output in group]
-            for text, group in zip(texts, outputs, strict=True)
-        ]
-
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
-        """How probable the converted model finds each target given its source."""
-        return self.engine.mean_log_probs([self.prefix + source for source in sources], targets, batch_size)
-
-    def _engine_kwargs(self, ask: Ask) -> dict[str, Any]:
-        request = self._request(ask)
-        kwargs = request.generate_kwargs(self.model, self.tokenizer)
-        return {name: value for name, value in kwargs.items() if name != "custom_generate"}
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -1,4 +1,4 @@
-"""Beam search and scores of BART, Marian, language models and others by CTranslate2, a faster inference engine."""
+"""Writers by CTranslate2, a faster inference engine: BART, Marian, language models and others."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from huggingface_hub.constants import HF_HOME
-from huggingface_hub.utils import WeakFileLock
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from xxhash import xxh3_64
 
-from ..common.files import write_directory
+from ..common.files import make_once
 from ..errors import InputError
 from ..installation import require
-from ..models.text.encoded_inputs import control_ids, source_limit
+from ..models.text.encoded_inputs import control_ids, find_control, source_limit
+from .language_model_writer import LanguageModelWriter
+from .prompts import Prompt
+from .writers import Ask, Candidate, ModelWriter
 
-BACKENDS = ("ctranslate2",)
 # What its converter asks of a config, and older checkpoints do not say: where layers are normalised.
 CONFIG = {
     "bart": {"normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False},
@@ -46,21 +47,25 @@ MOST_TOKENS = 2048
 WRITTEN_BY_SAVING = {"architectures", "dtype", "transformers_version", "_name_or_path"}
 
 
-class _ConvertedModel:
-    """A model as CTranslate2 runs it; its weights are converted once, into the cache.
-
-    Args:
-        compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
-
-    Raises:
-        InputError: CTranslate2 is not installed, or cannot run the model.
-    """
+class _Converted:
+    """A model as CTranslate2 runs it; its weights are converted once, into the cache."""
 
     model_types: ClassVar[tuple[str, ...]]
     runner: ClassVar[str]  # of CTranslate2
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str = "int8"):
+    def load(self, compute_type: str) -> None:
+        """Load the converted model.
+
+        Args:
+            compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
+
+        Raises:
+            InputError: CTranslate2 is not installed, or cannot run the model.
+        """
         require("ctranslate2", "ctranslate2", "`backend='ctranslate2'`", package="CTranslate2")
+        model = self.model
         if model.config.model_type not in self.model_types:
             raise InputError(
                 f"`backend='ctranslate2'` runs {', '.join(self.model_types)}, and no {type(model).__name__}; leave it "
@@ -68,10 +73,9 @@ class _ConvertedModel:
             )
         import ctranslate2
 
-        self.model, self.tokenizer = model, tokenizer
         try:
             self.converted = getattr(ctranslate2, self.runner)(
-                str(convert(model, tokenizer, compute_type)),
+                str(_convert(model, self.tokenizer, compute_type)),
                 device=model.device.type,
                 device_index=model.device.index or 0,
                 compute_type=compute_type,
@@ -80,9 +84,16 @@ class _ConvertedModel:
         except (ValueError, RuntimeError, NotImplementedError) as error:
             raise InputError(f"`backend='ctranslate2'` cannot run this model in {compute_type}: {error}") from error
 
-    def check(self, generate_kwargs: dict[str, Any]) -> None:
-        """Refuse what `generate` would."""
-        self._translate(generate_kwargs)
+    def default_decoding(self, n: int) -> str:
+        """The one that there is."""
+        return "beam"
+
+    def check_decoding(self, ask: Ask) -> None:
+        """Refuse any other."""
+        if ask.decoding != "beam":
+            raise InputError(
+                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
+            )
 
     def _translate(self, generate_kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of `generate()` in CTranslate2's words."""
@@ -112,21 +123,52 @@ class _ConvertedModel:
         )
 
 
-Engine = TypeVar("Engine", bound=_ConvertedModel)
-
-
-class CTranslate2Engine(_ConvertedModel):
-    """A model of BART, Marian, T5 or Pegasus.
+class CTranslate2Writer(_Converted, ModelWriter):
+    """Writes and scores with a model of BART, Marian, T5 or Pegasus.
 
     In float32 its beam search gives the outputs of `generate()` with `early_stopping=True`, which stops when a text
     has as many finished outputs as beams; it has no other rule. With `no_repeat_ngram_size` or `bad_words_ids` it
     renormalises without the forbidden words, unlike `generate()`, so outputs may differ. In int8, the default, they
     are nearly the same, and so are the scores; in float32 these differ by the probability that `generate()` leaves to
     Marian's padding, which is never written.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        prefix: What the model reads before every text.
+        compute_type: "int8", "float32" or another that CTranslate2 has on this machine.
+
+    Raises:
+        InputError: CTranslate2 is not installed, or cannot run the model.
     """
 
     model_types = ("bart", "marian", "t5", "pegasus")
     runner = "Translator"
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prefix: str = "", compute_type: str = "int8"
+    ):
+        super().__init__(model, tokenizer, prefix=prefix)
+        self.replaces_unknown = False
+        self.load(compute_type)
+
+    def check(self, ask: Ask) -> None:
+        """Refuse what this writer cannot do."""
+        super().check(ask)
+        self.check_decoding(ask)
+        if ask.generate_kwargs.get("replace_unknown"):
+            raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
+        self._translate(self._kwargs(ask))
+
+    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+        """Write candidates of texts; none of the models that CTranslate2 runs edits by pairs."""
+        read = [self.prefix + text for text in texts]
+        control = find_control(self.model.config, self.tokenizer, ask.strength)
+        outputs = self.generate(read, ask.batch_size, ask.max_source_length, control, **self._kwargs(ask))
+        return [
+            [Candidate(self._finish(text, output)) for output in group]
+            for text, group in zip(texts, outputs, strict=True)
+        ]
 
     def generate(
         self,
@@ -157,7 +199,13 @@ class CTranslate2Engine(_ConvertedModel):
         )
         return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
 
-    def mean_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[float]:
+    def mean_log_probs(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        batch_size: int,
+        pairs: Sequence[tuple[str, str]] | None = None,
+    ) -> list[float]:
         """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
         ids = self.tokenizer(text_target=list(targets), **self._cut())["input_ids"]
         end = self.tokenizer.eos_token_id
@@ -165,11 +213,19 @@ class CTranslate2Engine(_ConvertedModel):
         words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
         tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in words]
         scored = self.converted.score_batch(
-            self._tokenize(sources), tokens, max_batch_size=batch_size, max_input_length=0
+            self._tokenize([self.prefix + source for source in sources]),
+            tokens,
+            max_batch_size=batch_size,
+            max_input_length=0,
         )
         # The end mark is scored whether the tokenizer writes it or not.
         log_probs = [one.log_probs if ends else one.log_probs[:-1] for one, ends in zip(scored, has_end, strict=True)]
         return [sum(row) / len(row) for row in log_probs]
+
+    def _kwargs(self, ask: Ask) -> dict[str, Any]:
+        kwargs = self._request(ask).generate_kwargs(self.model, self.tokenizer)
+        kwargs.pop("custom_generate", None)
+        return kwargs
 
     def _cut(self, max_length: int | None = None) -> dict[str, Any]:
         limit = source_limit(self.model, self.tokenizer) if max_length is None else max_length
@@ -188,11 +244,43 @@ class CTranslate2Engine(_ConvertedModel):
         return cast(str, self.tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
 
-class CTranslate2Generator(_ConvertedModel):
-    """A causal language model; in float32 its greedy outputs are those of `generate()`."""
+class CTranslate2LanguageModelWriter(_Converted, LanguageModelWriter):
+    """Writes and scores with a causal language model; in float32 its greedy outputs are those of `generate()`."""
 
     model_types = ("falcon", "gemma", "gpt2", "llama", "mistral", "qwen2", "qwen3")
     runner = "Generator"
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompt: Prompt, compute_type: str = "int8"
+    ):
+        super().__init__(model, tokenizer, prompt)
+        self.load(compute_type)
+
+    def check(self, ask: Ask) -> None:
+        """Refuse what this writer cannot do."""
+        self.check_decoding(ask)
+        super().check(ask)
+        self._translate(self._request(ask))
+
+    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+        """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
+
+        CTranslate2's beam search for a prompt depends on shorter prompts in its batch.
+        """
+        prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
+        limits = [request.get("max_new_tokens", one.longest) for one in prompted]
+        alike: dict[tuple[int, int], list[int]] = {}
+        for row, limit in enumerate(limits):
+            alike.setdefault((limit, len(prompted[row].ids)), []).append(row)
+        found: list[list[Candidate]] = [[] for _ in texts]
+        for (limit, _), rows in alike.items():
+            ids = [prompted[row].ids for row in rows]
+            _, shared = self._beginning(ids, ask.strength)
+            options = {**request, "max_new_tokens": limit}
+            written = self.generate(ids, shared, self.ends, ask.batch_size, **options)
+            for row, group in zip(rows, written, strict=True):
+                found[row] = [one for answer in group for one in self._read_answer(texts[row], limit, *answer)]
+        return found
 
     def generate(
         self, prompts: Sequence[list[int]], shared: int, ends: list[int], batch_size: int, **generate_kwargs: Any
@@ -236,27 +324,13 @@ class CTranslate2Generator(_ConvertedModel):
         )
         return [one.log_probs for one in scored]
 
-
-def load_engine(
-    kind: type[Engine],
-    backend: str | None,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    compute_type: str = "int8",
-) -> Engine | None:
-    """The engine that runs a model instead of `generate()`; None where none is asked for.
-
-    Raises:
-        InputError: Unknown engine, or a model that it cannot run.
-    """
-    if backend is None:
-        return None
-    if backend not in BACKENDS:
-        raise InputError(f"`backend` must be {' or '.join(BACKENDS)}, or None for generate(), not {backend!r}")
-    return kind(model, tokenizer, compute_type)
+    def _score(self, prompts: list[list[int]], answers: list[list[int]]) -> list[float]:
+        rows = self.log_probs([prompt + answer for prompt, answer in zip(prompts, answers, strict=True)])
+        means = zip(rows, map(len, answers), strict=True)
+        return [sum(row[-length:]) / length if length else 0.0 for row, length in means]
 
 
-def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str) -> Path:
+def _convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_type: str) -> Path:
     """The cached folder with the converted model, converted on first use."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
@@ -265,8 +339,6 @@ def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_
     for part in _bytes_of(model, tokenizer):
         hashed.update(part)
     folder = Path(HF_HOME) / "hf_paraphrase" / "ctranslate2" / hashed.hexdigest()
-    if folder.is_dir():
-        return folder
 
     def write(empty: Path) -> None:
         with tempfile.TemporaryDirectory() as saved:
@@ -283,10 +355,7 @@ def convert(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, compute_
             values[name] = values.get(name) or tokenizer.eos_token
         config.write_text(json.dumps(values), encoding="utf-8")
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with WeakFileLock(f"{folder}.lock"):  # for processes that start together
-        if not folder.is_dir():
-            write_directory(folder, write)
+    make_once(folder, write)
     return folder
 
 
