@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from huggingface_hub import ModelCard
 from xxhash import xxh3_64_intdigest
 
-from .augmentation.card import CARD_FILE, make_augmentation_card
-from .augmentation.run import Augmentation, run_augmentation
+from .augmentation.run import CARD_FILE, Augmentation, make_augmentation_card, run_augmentation
 from .common.files import locked, write_directory, write_lines, write_text
 from .errors import InputError
 from .evaluation.results import format_table
+from .generation.judges import Judged, RoundTrip
 from .generation.loading import load_paraphraser
 from .generation.paraphraser import Paraphraser
 from .generation.prompts import load_prompt
@@ -288,8 +288,6 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
 
 def _make_judge() -> Callable[[list[str], list[str]], list[float]]:
     """The round trip of the model that comes with the package: one judge for all."""
-    from .generation.judges import Judged, RoundTrip
-
     judge = RoundTrip(ModelWriter(*load_paraphraser()))
     return lambda sources, candidates: judge(list(map(Judged, sources, candidates)), 16)
 

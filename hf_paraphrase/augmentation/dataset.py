@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import datasets
-import pyarrow as pa
 from datasets.fingerprint import generate_random_fingerprint
 
 from ..errors import InputError
@@ -82,8 +81,7 @@ def augment(
         ]
         return {name: [row[name] for row in made] for name in features}
 
-    added = datasets.Features.from_arrow_schema(pa.schema(list(ADDED.items())))
-    features = datasets.Features({**{name: dataset.features[name] for name in kept}, **added})
+    features = datasets.Features({name: dataset.features[name] for name in kept} | ADDED)
     return dataset.with_format(None).map(
         paraphrase,
         with_indices=True,

@@ -122,7 +122,7 @@ def make_executor(
     logging_dir: DataFolder,
     options: Mapping[str, Any] | None = None,
 ) -> PipelineExecutor:
-    """Make what runs the tasks, one of `EXECUTORS`.
+    """Make what runs the tasks, one of `EXECUTORS`, with arguments that `check_executor` has seen.
 
     Args:
         name: Which.
@@ -131,11 +131,7 @@ def make_executor(
         workers: How many run at a time.
         logging_dir: Folder for logs and completion marks.
         options: Further arguments of datatrove's executor, such as Slurm's `partition` and `time`.
-
-    Raises:
-        InputError: There is no such executor or option, one is missing, or Slurm or Ray is not installed.
     """
-    check_executor(name, options or {})
     # Jobs start in the environment of whoever submits them.
     usual = {"job_name": "augment", "qos": None} if name == "slurm" else {}
     where = {"tasks": tasks, "workers": workers, "logging_dir": logging_dir}
@@ -143,7 +139,7 @@ def make_executor(
 
 
 def check_executor(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse what `make_executor` cannot make."""
+    """Raise InputError for an unknown or missing option, or an executor that is unknown or not installed."""
     if name not in EXECUTORS:
         raise InputError(f"`executor` must be one of {', '.join(EXECUTORS)}, not {name}")
     every = inspect.signature(EXECUTORS[name].__init__).parameters

@@ -8,24 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-import pyarrow as pa
 import torch
+from datasets import Features, Value
 
 from ..errors import InputError
+from ..generation.paraphrase_choice import SCORES
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 
 # Columns added to each row.
-ADDED = {
-    "source_id": pa.string(),
-    "paraphrase": pa.string(),
-    "rank": pa.int32(),
-    "score": pa.float64(),
-    "adequacy": pa.float64(),
-    "fluency": pa.float64(),
-    "novelty": pa.float64(),
-    "error": pa.string(),
-}
+ADDED = Features(
+    {
+        "source_id": Value("string"),
+        "paraphrase": Value("string"),
+        "rank": Value("int32"),
+        **dict.fromkeys(("score", *SCORES), Value("float64")),
+        "error": Value("string"),
+    }
+)
 # Batches that are sorted by length together.
 BATCHES_AT_ONCE = 32
 # Letters of an error that are kept; some show a whole tensor.
@@ -117,7 +117,7 @@ def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> It
     """A row for each paraphrase of the source `source_id`, beside its `values`; without any, one that says why."""
     empty = dict.fromkeys(ADDED)
     for rank, one in enumerate(outcome.paraphrases, start=1):
-        scores = {"score": one.score, "adequacy": one.adequacy, "fluency": one.fluency, "novelty": one.novelty}
+        scores = {name: getattr(one, name) for name in ("score", *SCORES)}
         yield {**values, **empty, "source_id": source_id, "paraphrase": one.text, "rank": rank, **scores}
     if not outcome.paraphrases:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(outcome.rejected.items()))

@@ -212,12 +212,8 @@ class CTranslate2Writer(_Converted, ModelWriter):
         has_end = [row[-1:] == [end] for row in ids]
         words = [row[:-1] if ends else row for row, ends in zip(ids, has_end, strict=True)]
         tokens = [self.tokenizer.convert_ids_to_tokens(row) for row in words]
-        scored = self.converted.score_batch(
-            self._tokenize([self.prefix + source for source in sources]),
-            tokens,
-            max_batch_size=batch_size,
-            max_input_length=0,
-        )
+        read = self._tokenize([self.prefix + source for source in sources])
+        scored = self.converted.score_batch(read, tokens, max_batch_size=batch_size, max_input_length=0)
         # The end mark is scored whether the tokenizer writes it or not.
         log_probs = [one.log_probs if ends else one.log_probs[:-1] for one, ends in zip(scored, has_end, strict=True)]
         return [sum(row) / len(row) for row in log_probs]
