@@ -19,7 +19,7 @@ from ..installation import require
 from ..models.text.encoded_inputs import control_ids, find_control, source_limit
 from .language_model_writer import LanguageModelWriter
 from .prompts import Prompt
-from .writers import Ask, Candidate, ModelWriter
+from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
 # What its converter asks of a config, and older checkpoints do not say: where layers are normalised.
 CONFIG = {
@@ -160,7 +160,7 @@ class CTranslate2Writer(_Converted, ModelWriter):
             raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
         self._translate(self._kwargs(ask))
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts; none of the models that CTranslate2 runs edits by pairs."""
         read = [self.prefix + text for text in texts]
         control = find_control(self.model.config, self.tokenizer, ask.strength)
@@ -199,13 +199,7 @@ class CTranslate2Writer(_Converted, ModelWriter):
         )
         return [[self._join(tokens) for tokens in result.hypotheses] for result in results]
 
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
+    def mean_log_probs(self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None) -> list[float]:
         """The mean log-probability of the tokens of each target given its source, end marks included, in nats."""
         ids = self.tokenizer(text_target=list(targets), **self._cut())["input_ids"]
         end = self.tokenizer.eos_token_id
@@ -258,7 +252,7 @@ class CTranslate2LanguageModelWriter(_Converted, LanguageModelWriter):
         super().check(ask)
         self._translate(self._request(ask))
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
 
         CTranslate2's beam search for a prompt depends on shorter prompts in its batch.

@@ -25,7 +25,7 @@ from .input_limits import SourceCutter
 from .prompts import Prompt, PromptEncoder
 from .protected_text import find_kept
 from .seeded_sampling import sample_seeded
-from .writers import Ask, Candidate, ModelWriter
+from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
 DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
@@ -99,7 +99,7 @@ class LanguageModelWriter(ModelWriter):
             )
         super().check(ask)
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts."""
         prompted = [self._prompted(text, ask) for text in texts]
 
@@ -108,13 +108,7 @@ class LanguageModelWriter(ModelWriter):
 
         return run_by_length(self.model, generate, list(map(len, texts)), ask.batch_size)
 
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
+    def mean_log_probs(self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None) -> list[float]:
         """How probable the model finds each target as the answer to its source, the end of the answer included."""
 
         def measure(rows: list[int]) -> list[float]:

@@ -6,7 +6,6 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from ..common.checks import is_number, whole_number
@@ -15,7 +14,7 @@ from ..errors import InputError
 from ..metrics.pinc.scoring import pinc
 from ..metrics.words import ngrams, split_words
 from .protected_text import DEFAULT_KEEP, check_keep, find_change
-from .writers import Judged
+from .writers import Candidate, Judged
 
 SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
@@ -31,7 +30,6 @@ PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
 }
 # The reason of a candidate that passed every rule.
 NOT_CHOSEN = "others were chosen"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 # By what the logarithm of a score falls for all the novelty that is wanted and missing.
 NOVELTY_PENALTY = 10.0
 # The floors of that measurement.
@@ -124,31 +122,24 @@ class Choice:
             )
         object.__setattr__(self, "weights", tuple(map(float, weights)))
 
-    def sift(
-        self,
-        source: str,
-        texts: Sequence[str],
-        *,
-        fluency: Mapping[str, float | None] = NOTHING,
-        reasons: Mapping[str, str | None] = NOTHING,
-        ignore_case: bool = False,
-    ) -> list[Paraphrase]:
+    def sift(self, source: str, candidates: Iterable[Candidate], *, ignore_case: bool = False) -> list[Paraphrase]:
         """Reject without a model: empty texts, copies, duplicates, faults, violations of `keep`, low scores.
 
         Args:
             source: The text.
-            texts: Its candidates.
-            fluency: Of those texts of which it is known.
-            reasons: Why those texts cannot be paraphrases that whoever wrote them rejects.
+            candidates: Its candidates; of two with the same text the first counts.
             ignore_case: Whether the model that wrote them knows no case.
 
         Returns:
             The distinct texts, in order, with the reasons for rejection. Those that a score is
             below keep what is known.
         """
+        first: dict[str, Candidate] = {}
+        for candidate in candidates:
+            first.setdefault(candidate.text, candidate)
         forms: dict[str, str | None] = {normal_form(source): None}
         sifted = []
-        for text in dict.fromkeys(texts):
+        for text, candidate in first.items():
             form = normal_form(text)
             reason: str | None
             if not form:
@@ -157,13 +148,13 @@ class Choice:
                 reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
             else:
                 forms[form] = text
-                reason = reasons.get(text) or find_fault(source, text)
+                reason = candidate.reason or find_fault(source, text)
                 reason = reason or find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
         left = [one for one in sifted if one.reason is None]
         novelty = iter(score_novelty([source] * len(left), [one.text for one in left]))
         return [
-            self._check_floors(one._replace(novelty=next(novelty), fluency=fluency.get(one.text)))
+            self._check_floors(one._replace(novelty=next(novelty), fluency=first[one.text].fluency))
             if one.reason is None
             else one
             for one in sifted

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,11 +66,6 @@ class _Call(NamedTuple):
     judge: Adequacy
     reader: OwnFluency | CausalFluency
 
-    @property
-    def believes_search(self) -> bool:
-        """Whether the search score serves as fluency."""
-        return isinstance(self.reader, OwnFluency)
-
 
 class Paraphraser:
     """Paraphrases texts with any generative model, and scores every paraphrase.
@@ -123,13 +119,9 @@ class Paraphraser:
             model, tokenizer = load_paraphraser()
         options: dict[str, Any] = {"retriever": retriever, "prefix": prefix, "prompt": prompt}
         options |= {"trust_remote_code": trust_remote_code, "backend": backend, "compute_type": compute_type}
-        self.writer = load_writer(model, tokenizer, **options)
-        self.model, self.tokenizer, self.trust_remote_code = (
-            self.writer.model,
-            self.writer.tokenizer,
-            trust_remote_code,
-        )
-        self.prefix, self.retriever = self.writer.prefix, self.writer.retriever
+        self.writer = writer = load_writer(model, tokenizer, **options)
+        self.model, self.tokenizer, self.prefix = writer.model, writer.tokenizer, writer.prefix
+        self.retriever, self.trust_remote_code = writer.retriever, trust_remote_code
         strength = getattr(getattr(model, "config", None), "default_strength", None) if strength is None else strength
         self.own_text = OwnText(self.writer)
         self.strength = _check_strength(strength)
@@ -423,19 +415,13 @@ class Paraphraser:
         read = [call.cutter(texts[place]) for place in worded]
         groups, judged = [], []
         for place, source, written in zip(worded, read, write(self.writer, read, call.ask), strict=True):
-            first = {one.text: one for one in reversed(written)}
-            known = {text: one.fluency for text, one in first.items()} if call.believes_search else {}
-            outputs = [one.text for one in written]
-            reasons = {text: one.reason for text, one in first.items()}
-            ignores_case = self.writer.ignores_case
-            groups.append(choice.sift(texts[place], outputs, fluency=known, reasons=reasons, ignore_case=ignores_case))
-            judged.append(
-                [
-                    Judged(source, one.text, first[one.text].pair, one.fluency)
-                    for one in groups[-1]
-                    if one.reason is None
-                ]
-            )
+            if not isinstance(call.reader, OwnFluency):  # the search's score serves as no other model's
+                written = [one._replace(fluency=None) for one in written]
+            pairs = {one.text: one.pair for one in reversed(written)}
+            group = choice.sift(texts[place], written, ignore_case=self.writer.ignores_case)
+            passing = [one for one in group if one.reason is None]
+            groups.append(group)
+            judged.append([Judged(source, one.text, pairs[one.text], one.fluency) for one in passing])
         fluencies = call.reader([one for group in judged for one in group], batch_size)
         if choice.min_fluency and None in fluencies:
             raise InputError("`min_fluency`: the server gives no log-probabilities; name a model by `fluency=`")
@@ -453,11 +439,8 @@ class Paraphraser:
 
     def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
         """The judge of adequacy; models given by name are loaded once."""
-
-        def load() -> Adequacy:
-            options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
-            return load_adequacy(adequacy, self.writer, **options)
-
+        options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
+        load = partial(load_adequacy, adequacy, self.writer, **options)
         named = (adequacy, encoder, matcher)
         is_named = all(value is None or isinstance(value, str | os.PathLike) for value in named)
         return self._loaded(named, load) if is_named else load()
@@ -469,10 +452,8 @@ class Paraphraser:
             return fluency
         if not isinstance(fluency, str | os.PathLike):
             raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
-        return self._loaded(
-            ("fluency", fluency),
-            lambda: load_causal_fluency(fluency, self.writer.device, self.trust_remote_code),
-        )
+        load = partial(load_causal_fluency, fluency, self.writer.device, self.trust_remote_code)
+        return self._loaded(("fluency", fluency), load)
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
         if name not in self._judges:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -22,7 +21,7 @@ from .input_limits import WholeTexts
 from .prompts import Prompt
 from .protected_text import find_kept
 from .seeded_sampling import seed_of
-from .writers import Ask, Candidate, ModelWriter
+from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
 # Where the key is, if a server asks for one. The token for the Hub is never sent.
 API_KEY = "HF_PARAPHRASE_API_KEY"
@@ -94,7 +93,7 @@ class ServerWriter(ModelWriter):
             if name not in OPTIONS:
                 raise InputError(f"`{name}` is not available with a server; there are: {', '.join(OPTIONS)}")
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, with as many requests at a time as texts in a batch."""
         self._reach()
         jobs = [(text, number) for text in texts for number in range(ask.num_candidates)]

@@ -31,6 +31,9 @@ from .seeded_sampling import sample_seeded, seed_of
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
 
+Texts = Sequence[str]
+Pairs = Sequence[tuple[str, str]] | None
+
 DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
 DEFAULTS = {"max_new_tokens": 256}
@@ -188,7 +191,7 @@ class ModelWriter:
         if ask.decoding != "noise":
             self._request(ask)
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, each by one pair, or none."""
         groups = generate_outputs(
             self.model,
@@ -221,23 +224,13 @@ class ModelWriter:
                 found.append([Candidate(self._finish(text, one.text)) for one in group])
         return found
 
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
+    def mean_log_probs(self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None) -> list[float]:
         """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
         found = self.token_log_probs(sources, targets, batch_size, pairs)
         return [sum(log_probs) / len(log_probs) for log_probs in found]
 
     def token_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
+        self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None
     ) -> list[list[float]]:
         """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
 
