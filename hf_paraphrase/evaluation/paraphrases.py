@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
-from ..generation.engine import compute_perplexity, generate_candidates, generate_several
+from ..generation.engine import compute_perplexity, generate_several
 from ..generation.loading import load_paraphraser
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphraser
@@ -352,9 +352,9 @@ def _decode(
     if decoding.select == CHOSEN:
         paraphraser = Paraphraser(model, tokenizer, trust_remote_code=trust_remote_code, prompt=prompt)
         return _choose(paraphraser, sources, decoding, batch_size)
-    shared |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
+    shared |= {"num_candidates": decoding.num_candidates or 1, "select": decoding.select or "score"}
     shared |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
-    written = [generate_candidates(model, tokenizer, sources, pairs=each, **shared) for each in columns]
+    written = [generate_several(model, tokenizer, sources, pairs=each, **shared) for each in columns]
     outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
     return _Written(outputs, written[0], time.perf_counter() - started)
 

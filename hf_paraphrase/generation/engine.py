@@ -35,71 +35,52 @@ logger = logging.getLogger(__name__)
 def generate_paraphrases(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
 ) -> list[str]:
-    """One output for each source, in order: the choice among the outputs of `generate_candidates`."""
-    return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
-
-
-def generate_candidates(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    sources: Sequence[str],
-    *,
-    batch_size: int = 64,
-    pairs: Sequence[tuple[str, str]] | None = None,
-    num_candidates: int | None = None,
-    select: str = "score",
-    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
-    trust_remote_code: bool = False,
-    **generate_kwargs: Any,
-) -> list[list[str]]:
-    """The outputs to choose from for each source, in order, the chosen one first.
-
-    Args:
-        num_candidates: Number of outputs to choose from, with a beam at least as wide; other arguments as in
-            `generate_outputs`.
-        select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
-        matcher: The model that "matcher" asks.
-        trust_remote_code: Let that model's own code run.
-        generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
-    """
-    if select == "matcher":
-        matcher = load_matching_pipeline(matcher, trust_remote_code)
-    count = num_candidates or 1
-    several = generate_several(model, tokenizer, sources, count, batch_size=batch_size, pairs=pairs, **generate_kwargs)
-    rows = [row for row, text in enumerate(sources) if text.strip()]
-    request = GenerationRequest(num_candidates=count, select=select, matcher=matcher)
-    places = request.choose([sources[row] for row in rows], [several[row] for row in rows])
-    for row, place in zip(rows, places, strict=True):
-        several[row].insert(0, several[row].pop(place))
-    return several
+    """One output for each source, in order; arguments as in `generate_several`."""
+    return [outputs[0] for outputs in generate_several(model, tokenizer, sources, **kwargs)]
 
 
 def generate_several(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: Sequence[str],
-    count: int,
+    num_candidates: int = 1,
     *,
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     keep_unknown: bool = False,
+    select: str = "score",
+    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
-    """Several outputs for each source, the likeliest first; from a beam at least as wide.
+    """Several outputs for each source, in order; from a beam at least as wide.
 
     Args:
-        count: Outputs per source; other arguments as in `generate_outputs`.
+        num_candidates: Outputs per source; other arguments as in `generate_outputs`.
+        select: How one is chosen: "score", "jaccard" or another rule of `generation.select_candidates`.
+        matcher: The model that "matcher" asks.
+        trust_remote_code: Let that model's own code run.
         generate_kwargs: `decoding`, a key of `DECODINGS`, and arguments of `model.generate`.
+
+    Returns:
+        The chosen output of each source, then the others, the likeliest first.
     """
-    request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
+    if select == "matcher":
+        matcher = load_matching_pipeline(matcher, trust_remote_code)
+    choosing: dict[str, Any] = {"num_candidates": num_candidates, "select": select, "matcher": matcher}
+    request = GenerationRequest.from_kwargs(**choosing, **generate_kwargs)
     cutter = SourceCutter(model, tokenizer, prefix=read_prefix(model.config))
-    sources = [cutter(source) if source.strip() else source for source in sources]
-    outputs = generate_outputs(
-        model, tokenizer, sources, request, batch_size=batch_size, pairs=pairs, keep_unknown=keep_unknown
-    )
+    read = [cutter(source) if source.strip() else source for source in sources]
+    options: dict[str, Any] = {"batch_size": batch_size, "pairs": pairs, "keep_unknown": keep_unknown}
+    outputs = generate_outputs(model, tokenizer, read, request, **options)
     if cutter.cut:
         logger.warning(cutter.describe())
-    return [[output.text for output in group] for group in outputs]
+    several = [[output.text for output in group] for group in outputs]
+    rows = [row for row, text in enumerate(sources) if text.strip()]
+    places = request.choose([sources[row] for row in rows], [several[row] for row in rows])
+    for row, place in zip(rows, places, strict=True):
+        several[row].insert(0, several[row].pop(place))
+    return several
 
 
 def generate_outputs(
