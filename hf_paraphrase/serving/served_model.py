@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -78,12 +78,14 @@ def load_served_model(
     writes = is_told or name.endswith(".gguf") or names_language_model(path)
     config = {} if writes else read_config(path)
     kinds = config.get("architectures") or [""]
-    if any("ForSequenceClassification" in kind for kind in kinds):
-        _check_no_dtype(loading)
+    matches = any("ForSequenceClassification" in kind for kind in kinds)
+    is_encoder = not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)
+    if config and (matches or is_encoder) and loading.get("dtype") is not None:
+        raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
+    if matches:
         matcher = load_pair_model(path, trust_remote_code=trust_remote_code)
         return ServedModel(name, match=_make_matcher(*matcher, max_batch))
-    if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
-        _check_no_dtype(loading)
+    if config and is_encoder:
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
@@ -98,11 +100,6 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
         return cast(ParaphrasedTexts, paraphraser(list(texts), batch_size=max_batch, **dict(options)))
 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
-
-
-def _check_no_dtype(loading: Mapping[str, Any]) -> None:
-    if loading.get("dtype") is not None:
-        raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
 
 
 def _make_matcher(
