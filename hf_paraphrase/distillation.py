@@ -72,11 +72,6 @@ class Distillation:
         if self.likeliest is not None and self.texts.options.get("fluency"):
             raise InputError("`likeliest` asks the teacher how probable its paraphrases are: leave `fluency` out")
 
-    def describe(self) -> dict[str, Any]:
-        """All of it that later stages depend on; the first and the training check their own."""
-        names = ("held_out", "encoder", "most_tested", "likeliest")
-        return {name: getattr(self, name) for name in names}
-
 
 def distill(
     texts: str | os.PathLike,
@@ -174,7 +169,9 @@ def run_distillation(
 
 def _begin(asked: Distillation, folder: Path) -> None:
     """Save the settings, or check that they have not changed."""
-    path, described = folder / SETTINGS_FILE, asked.describe()
+    # All that later stages depend on; the first and the training check their own.
+    described = {name: getattr(asked, name) for name in ("held_out", "encoder", "most_tested", "likeliest")}
+    path = folder / SETTINGS_FILE
     if not path.is_file():
         write_text(path, json.dumps(described, indent=2))
     before = json.loads(path.read_text(encoding="utf-8"))
@@ -256,11 +253,9 @@ def _read_licence(model: str) -> str:
 
 def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
     """The recipe with its corpus replaced."""
-    empty: dict[str, Any] = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
-    training = replace(
-        recipe.training, dataset=str(corpus), dataset_name=None, dataset_kwargs={}, data_dir=None, **empty
-    )
-    return replace(recipe, training=training)
+    empty = dict.fromkeys(("dataset_name", "data_dir", "pairs_per_group", "filter_encoder", "min_cosine"))
+    data: dict[str, Any] = {"dataset": str(corpus), "dataset_kwargs": {}, "mixture": [], **empty}
+    return replace(recipe, training=replace(recipe.training, **data))
 
 
 def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_remote_code: bool) -> list[dict]:
@@ -268,9 +263,7 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
-    models: dict[str, tuple[str, dict[str, Any]]] = {}
-    models["teacher"] = (texts.model, {"backend": texts.backend, "prompt": texts.prompt, "dtype": texts.dtype})
-    models |= {name: (str(folder / name), {}) for name in runs}
+    models = {"teacher": (texts.model, texts.loading)} | {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     judge = {"adequacy": "embedding", "encoder": asked.encoder} if asked.encoder else {"adequacy": _make_judge()}

@@ -27,22 +27,14 @@ from .protected_text import find_kept
 from .seeded_sampling import sample_seeded
 from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
-DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
-SAMPLING: dict[str, float | None] = {
-    "temperature": 0.8,
-    "top_p": 0.95,
-    "top_k": 50,
-    "min_p": None,
-    "repetition_penalty": None,
-}
-BEAM: dict[str, float | None] = {
-    "num_beams": None,
-    "length_penalty": None,
-    "repetition_penalty": None,
-    "no_repeat_ngram_size": None,
-}
+SAMPLING = {"temperature": 0.8, "top_p": 0.95, "top_k": 50}
 LENGTHS = ("max_new_tokens", "min_new_tokens")
+# The arguments of each decoding.
+OPTIONS_OF = {
+    "sample": (*LENGTHS, *SAMPLING, "min_p", "repetition_penalty"),
+    "beam": (*LENGTHS, "num_beams", "length_penalty", "repetition_penalty", "no_repeat_ngram_size"),
+}
 # An answer is not much longer than its text.
 TOKENS_A_TOKEN, MORE_TOKENS = 2, 32
 # Most tokens of an answer are a multiple, so that few texts of a batch differ in it.
@@ -92,11 +84,9 @@ class LanguageModelWriter(ModelWriter):
 
     def check(self, ask: Ask) -> None:
         """Refuse what this writer cannot do."""
-        if ask.decoding not in DECODINGS:
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with a language model, which has "
-                f"{' and '.join(DECODINGS)}"
-            )
+        if ask.decoding not in OPTIONS_OF:
+            known = " and ".join(OPTIONS_OF)
+            raise InputError(f"`decoding={ask.decoding!r}` is not available with a language model, which has {known}")
         super().check(ask)
 
     def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
@@ -122,18 +112,17 @@ class LanguageModelWriter(ModelWriter):
         """The arguments of `generate()`."""
         options = {"pad_token_id": self.pad, "eos_token_id": self.ends or None}
         options["num_return_sequences"] = count = ask.num_candidates
-        own = {"sample": SAMPLING, "beam": BEAM}[ask.decoding]
+        known = OPTIONS_OF[ask.decoding]
         given = {name: value for name, value in ask.generate_kwargs.items() if value is not None}
-        for name in given:
-            if name not in (*LENGTHS, *own):
-                raise InputError(
-                    f"`{name}` is not available with a language model and `decoding={ask.decoding!r}`; there are: "
-                    f"{', '.join((*LENGTHS, *own))}"
-                )
+        if unknown := [name for name in given if name not in known]:
+            raise InputError(
+                f"`{unknown[0]}` is not available with a language model and `decoding={ask.decoding!r}`; there are: "
+                f"{', '.join(known)}"
+            )
         if ask.decoding == "beam":
             return {**options, "do_sample": False, **given, "num_beams": max(given.get("num_beams", 1), count)}
         decided = self.model.generation_config.to_diff_dict()
-        usual = {name: value for name, value in SAMPLING.items() if value is not None and name not in decided}
+        usual = {name: value for name, value in SAMPLING.items() if name not in decided}
         return {**options, **usual, **given, "do_sample": True, "num_beams": 1}
 
     def _write_batch(self, texts: list[str], prompted: list[_Prompted], ask: Ask) -> list[list[Candidate]]:

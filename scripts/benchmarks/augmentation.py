@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
-from hf_paraphrase.generation.ctranslate2_writers import CTranslate2Writer
+from hf_paraphrase.generation.backends import CTranslate2Writer
 from hf_paraphrase.generation.engine import generate_several
 
 from .timing import Row, in_turn

@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.ctranslate2_writers import CTranslate2LanguageModelWriter
+from hf_paraphrase.generation.backends import CTranslate2LanguageModelWriter
 
 from .language_models import PROMPT, byte_tokenizer, tiny_llama
 from .paraphrasers import random_sentences

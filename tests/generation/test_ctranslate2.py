@@ -16,7 +16,7 @@ from transformers import (
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.common import files
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.ctranslate2_writers import CTranslate2Writer
+from hf_paraphrase.generation.backends import CTranslate2Writer
 from hf_paraphrase.generation.engine import generate_several
 from hf_paraphrase.generation.writers import ModelWriter
 from hf_paraphrase.models.text.encoded_inputs import find_control
