@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from ..datasets.pair_filter import ComparedSentence
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..models.text.encoded_inputs import source_limit
 from ..pretrained import load_config, load_model, load_tokenizer
@@ -104,9 +103,8 @@ def _names_sentence_model(name: str | os.PathLike, trust_remote_code: bool) -> b
         return False
 
 
-def _encoder_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> SentenceEncoder:
-    own = cast(EmbeddingParaphraser, model)
-    return CallableEncoder(lambda texts: own.sentence_embeddings(texts, tokenizer).cpu().numpy())
+def _encoder_of(model: Any, tokenizer: PreTrainedTokenizerBase) -> SentenceEncoder:
+    return CallableEncoder(lambda texts: model.sentence_embeddings(texts, tokenizer).cpu().numpy())
 
 
 class RoundTrip:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -16,7 +16,6 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.layers.vocabulary import score_words
-from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.pipeline_checks import check_arguments, find_pairs
 from ..models.search.scoring_rules import log_normalizer
@@ -214,13 +213,12 @@ class ModelWriter:
 
     def write_from_noise(self, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
         """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
-        model = cast(EmbeddingParaphraser, self.model)
+        model: Any = self.model
         options, found = {"batch_size": ask.batch_size, **ask.generate_kwargs}, []
-        with inference(self.model):
+        with inference(model):
             for text in texts:
                 options["seed"] = seed_of(ask.seed, text)
-                asked = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
-                group = cast(list[ParaphraseCandidate], asked)
+                group = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
                 found.append([Candidate(self._finish(text, one.text)) for one in group])
         return found
 
@@ -241,23 +239,21 @@ class ModelWriter:
             batch_size: Batch size; rows of similar length share a batch.
             pairs: For each source the pair to edit it by, for a model that does so.
         """
-        model, tokenizer = self.model, self.tokenizer
+        model: Any = self.model
         sources = [self.prefix + source for source in sources]
         joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
-        stand_ins = [find_stand_ins(tokenizer, text) for text in joined]
+        stand_ins = [find_stand_ins(self.tokenizer, text) for text in joined]
         sources, targets = (list(map(put_stand_ins, texts, stand_ins)) for texts in (sources, targets))
 
         def measure(rows: list[int]) -> list[list[float]]:
-            inputs = encode_with_labels(model, tokenizer, *pick(rows, sources, targets, pairs))
+            inputs = encode_with_labels(model, self.tokenizer, *pick(rows, sources, targets, pairs))
             labels = inputs["labels"]
             if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed
-                shift = cast(Any, model).prepare_decoder_input_ids_from_labels
-                inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
+                inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=inputs.pop("labels"))
             is_token = labels != -100
             if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
-                own = cast(Any, model)
-                states = own.model(**inputs, return_dict=True).last_hidden_state
-                logits = score_words(own.lm_head, states[is_token]).float()
+                states = model.model(**inputs, return_dict=True).last_hidden_state
+                logits = score_words(model.lm_head, states[is_token]).float()
             else:
                 logits = model(**inputs).logits[is_token].float()
             chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
