@@ -35,14 +35,8 @@ from .training.recipe import Recipe, load_recipe
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
 # Options that decide which candidates pass, for the teacher and the compared models.
 OF_THE_CHOICE = ("min_fluency", "min_novelty", "diversity", "keep", "seed", "batch_size", "max_new_tokens")
-COLUMNS = {
-    "adequacy": "adequacy",
-    "pinc": "PINC",
-    "ibleu": "iBLEU",
-    "kept": "kept",
-    "answered": "answered",
-    "texts_per_second": "texts a second",
-}
+COLUMNS = {"adequacy": "adequacy", "pinc": "PINC", "ibleu": "iBLEU", "kept": "kept", "answered": "answered"}
+COLUMNS |= {"texts_per_second": "texts a second"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,14 +77,9 @@ CONFIG = {
     "pegasus": {"normalize_before": True, "normalize_embedding": False, "add_final_layer_norm": True},
 }
 # Parameters of `generate()`, and their names in CTranslate2.
-PARAMETERS = {
-    "num_beams": "beam_size",
-    "num_return_sequences": "num_hypotheses",
-    "max_new_tokens": "max_decoding_length",
-    "min_new_tokens": "min_decoding_length",
-    "length_penalty": "length_penalty",
-    "no_repeat_ngram_size": "no_repeat_ngram_size",
-}
+PARAMETERS = {"num_beams": "beam_size", "num_return_sequences": "num_hypotheses"}
+PARAMETERS |= {"max_new_tokens": "max_decoding_length", "min_new_tokens": "min_decoding_length"}
+PARAMETERS |= {name: name for name in ("length_penalty", "no_repeat_ngram_size")}
 # What changes nothing here: marks that the converted model knows, the last token of a text that is cut off, and what
 # shapes samples, of which there are none.
 SILENT = {"pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "forced_eos_token_id", "use_cache"}
@@ -117,10 +112,8 @@ class _Converted:
         require("ctranslate2", "ctranslate2", "`backend='ctranslate2'`", package="CTranslate2")
         model = self.model
         if model.config.model_type not in self.model_types:
-            raise InputError(
-                f"`backend='ctranslate2'` runs {', '.join(self.model_types)}, and no {type(model).__name__}; leave it "
-                "out"
-            )
+            known, name = ", ".join(self.model_types), type(model).__name__
+            raise InputError(f"`backend='ctranslate2'` runs {known}, and no {name}; leave it out")
         import ctranslate2
 
         try:

@@ -163,10 +163,8 @@ def _rewrite_prose(text: Any, rewrite: Rewrite, format: str, language: str) -> t
     for passage, sentences in found:
         outcomes = [_choose(document, sentence, next(answers)) for sentence in sentences]
         if not _keeps_markup(document, passage, sentences, outcomes):
-            outcomes = [
-                outcome if outcome.reason else _left("the markup of its paragraph would change")
-                for outcome in outcomes
-            ]
+            changed = _left("the markup of its paragraph would change")
+            outcomes = [outcome if outcome.reason else changed for outcome in outcomes]
         for sentence, outcome in zip(sentences, outcomes, strict=True):
             start, end = passage.offset(sentence.start), passage.offset(sentence.end)
             line = passage.line(sentence.start)

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.layers.vocabulary import score_words
+from ..models.search.batch_writing import Output
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.pipeline_checks import check_arguments, find_pairs
 from ..models.search.scoring_rules import log_normalizer
@@ -192,24 +193,16 @@ class ModelWriter:
 
     def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, each by one pair, or none."""
-        groups = generate_outputs(
-            self.model,
-            self.tokenizer,
-            texts,
-            self._request(ask),
-            batch_size=ask.batch_size,
-            pairs=pairs,
-            prefix=self.prefix,
-            description=None,
-            max_source_length=ask.max_source_length,
-        )
-        return [
-            [
-                Candidate(self._finish(text, one.text), pair, None if one.log_prob is None else math.exp(one.log_prob))
-                for one in group
-            ]
-            for text, pair, group in zip(texts, pairs or repeat(None, len(texts)), groups, strict=True)
-        ]
+        options: dict[str, Any] = {"pairs": pairs, "prefix": self.prefix, "max_source_length": ask.max_source_length}
+        options |= {"batch_size": ask.batch_size, "description": None}
+        groups = generate_outputs(self.model, self.tokenizer, texts, self._request(ask), **options)
+
+        def read(text: str, pair: tuple[str, str] | None, output: Output) -> Candidate:
+            fluency = None if output.log_prob is None else math.exp(output.log_prob)
+            return Candidate(self._finish(text, output.text), pair, fluency)
+
+        rows = zip(texts, pairs or repeat(None, len(texts)), groups, strict=True)
+        return [[read(text, pair, output) for output in group] for text, pair, group in rows]
 
     def write_from_noise(self, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
         """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
