@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from .docx import REMOVABLE, STYLES, find_docx_passages, keep_spaces, rewrite_parts
+from .docx import REMOVABLE, find_docx_passages, rewrite_parts
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Range, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
 from .styled_text import StyledSentence, find_html_passages, split_styled
@@ -175,20 +175,15 @@ def _rewrite_prose(text: Any, rewrite: Rewrite, format: str, language: str) -> t
 
 
 def _rewrite_docx(document: bytes, rewrite: Rewrite, language: str) -> tuple[bytes, list[SentenceChange]]:
-    """Rewrite the parts of a document of Word."""
     changes: list[SentenceChange] = []
 
-    def rewrite_all(parts: dict[str, str]) -> dict[str, str]:
-        styles = parts.pop(STYLES)
-        written = {}
-        for name, text in parts.items():
-            sentences = list(split_styled(text, find_docx_passages(text, styles), language, REMOVABLE))
-            new, found = _rewrite_styled(text, sentences, rewrite)
-            changes.extend(found)
-            written[name] = keep_spaces(new) if new != text else text
-        return written
+    def rewrite_part(text: str, styles: str) -> str:
+        sentences = list(split_styled(text, find_docx_passages(text, styles), language, REMOVABLE))
+        new, found = _rewrite_styled(text, sentences, rewrite)
+        changes.extend(found)
+        return new
 
-    return rewrite_parts(document, rewrite_all), changes
+    return rewrite_parts(document, rewrite_part), changes
 
 
 def _rewrite_styled(

@@ -33,8 +33,8 @@ HEADING = re.compile(r"heading \d|title|subtitle|toc \d|toc heading|html preform
 UNSPACED_TEXT = re.compile(r"<w:t>(?=\s|[^<]*\s</w:t>)")
 
 
-def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[str, str]]) -> bytes:
-    """Return a document with the XML that `rewrite` makes of parts with prose, by name; others are copied in order.
+def rewrite_parts(document: bytes, rewrite: Callable[[str, str], str]) -> bytes:
+    """Return a document with the XML that `rewrite` makes of each part with prose and of the styles.
 
     Raises:
         InputError: It is not a Word document, or is encrypted.
@@ -47,13 +47,15 @@ def rewrite_parts(document: bytes, rewrite: Callable[[dict[str, str]], Mapping[s
         raise InputError(f"this is not a readable .docx file ({error}): save it again as .docx") from error
     if PARTS[0] not in texts:
         raise InputError(f"this is not a .docx file: {PARTS[0]} is missing; save it again as .docx")
-    styles = next((part for entry, part in parts.items() if entry.filename == STYLES), b"")
-    new = rewrite(texts | {STYLES: styles.decode("utf-8", "replace")})
+    styles = next((part for entry, part in parts.items() if entry.filename == STYLES), b"").decode("utf-8", "replace")
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for entry, part in parts.items():
-            text = new.get(entry.filename)
-            archive.writestr(entry, part if text is None else text.encode("utf-8"), entry.compress_type)
+            text = texts.get(entry.filename)
+            if text is not None and (new := rewrite(text, styles)) != text:
+                # Word keeps the spaces at the ends of runs where it is told to.
+                part = UNSPACED_TEXT.sub('<w:t xml:space="preserve">', new).encode("utf-8")
+            archive.writestr(entry, part, entry.compress_type)
     return written.getvalue()
 
 
@@ -176,8 +178,3 @@ class _ParagraphReader:
             self._in_run = False
         elif name == "t":
             self._in_text = False
-
-
-def keep_spaces(text: str) -> str:
-    """Have Word keep the spaces at the ends of runs that were rewritten."""
-    return UNSPACED_TEXT.sub('<w:t xml:space="preserve">', text)
