@@ -60,10 +60,13 @@ class ProcessExecutor(LocalPipelineExecutor):
             if isinstance(failure, InputError):
                 raise failure
         if failures:
+            error, reason = failures[0], f"{type(failures[0]).__name__}: {failures[0]}"
+            if isinstance(error, BrokenProcessPool):
+                reason = "a process was killed, as systems do for want of memory"
             raise AugmentationError(
-                f"{len(failures)} of {self.world_size} tasks could not be finished ({_describe(failures[0])}); the "
-                f"same command does what is missing; see {self.logging_dir.resolve_paths('logs')}"
-            ) from failures[0]
+                f"{len(failures)} of {self.world_size} tasks could not be finished ({reason}); the same command does "
+                f"what is missing; see {self.logging_dir.resolve_paths('logs')}"
+            ) from error
 
     def _run_in_processes(self, ranks: Sequence[int], progress: tqdm) -> list[BaseException]:
         context = multiprocessing.get_context(self.start_method)
@@ -97,12 +100,6 @@ def _end_with_parent() -> None:
     if (parent := multiprocessing.parent_process()) is not None:
         parent.join()
     os._exit(1)
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, BrokenProcessPool):
-        return "a process was killed, as systems do for want of memory"
-    return f"{type(error).__name__}: {error}"
 
 
 EXECUTORS: dict[str, type[PipelineExecutor]] = {

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from ..errors import InputError
 from .prose import HARD_BREAK
-from .styled_text import Character
+from .styled_text import Character, spell
 
 PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 STYLES = "word/styles.xml"
@@ -136,12 +136,7 @@ class _ParagraphReader:
             self._close(name)
         elif kind == "text" and self._in_text:
             style = (tuple(self._containers), tuple(self._field), tuple(self._look))
-            is_fixed = bool(self._field)
-            if end - start == len(value):
-                places = [(sign, start + place, start + place + 1) for place, sign in enumerate(value)]
-            else:
-                places = [(value, start, end)]  # an entity
-            self._characters += [Character(sign, first, last, style, is_fixed) for sign, first, last in places]
+            self._characters += spell(value, start, end, style, is_fixed=bool(self._field))
 
     def _open(self, start: int, end: int, name: str, value: Mapping[str, str]) -> None:
         if self._in_look:

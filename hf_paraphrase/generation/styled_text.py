@@ -36,6 +36,13 @@ class Character(NamedTuple):
     is_fixed: bool = False
 
 
+def spell(shown: str, start: int, end: int, style: Any, is_fixed: bool) -> list[Character]:
+    """The characters of a text between two places of the source, where an entity such as `&amp;` is one."""
+    if end - start != len(shown):
+        return [Character(shown, start, end, style, is_fixed)]
+    return [Character(sign, place, place + 1, style, is_fixed) for place, sign in enumerate(shown, start)]
+
+
 class Stretch(NamedTuple):
     """The part between two runs of a sentence's main style: its text, and its source with surrounding tags."""
 
@@ -251,16 +258,11 @@ class _PassageParser(HTMLParser):
                 skipped = [*skipped, tag] if depth > 0 else skipped[1:] if depth < 0 else skipped
             elif kind in ("text", "entity"):
                 style, is_fixed = tuple(place for _, place, _ in stack), any(fixed for _, _, fixed in stack)
-                raw = self.text[start:end]
-                shown = unescape(raw) if kind == "entity" else raw
-                if kind == "text" or len(shown) != 1:
-                    places = [(sign, start + place, start + place + 1) for place, sign in enumerate(raw)]
-                else:
-                    places = [(shown, start, end)]
-                passages[-1] += [
-                    Character(" " if sign.isspace() else sign, first, last, style, is_fixed)
-                    for sign, first, last in places
-                ]
+                shown = self.text[start:end]
+                if kind == "entity" and len(unescape(shown)) == 1:
+                    shown = unescape(shown)
+                shown = "".join(" " if sign.isspace() else sign for sign in shown)
+                passages[-1] += spell(shown, start, end, style, is_fixed)
             elif kind == "comment" or tag in WITHOUT_TEXT:
                 passages[-1].append(Character("", start, end))
             elif tag == "br":
