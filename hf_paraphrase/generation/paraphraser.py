@@ -27,13 +27,12 @@ from ..models.text.encoded_inputs import check_strength
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from ..released import RELEASED
+from . import judges
 from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
 from .input_limits import SourceCutter, check_each_is_text
 from .int8 import count_parameters
-from .judges import Adequacy, CausalFluency, OpenJudge, OwnFluency, judges_alone, load_adequacy, load_causal_fluency
 from .loading import check_loading_arguments, load_paraphraser
-from .own_text import OwnText
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule, normal_form
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
@@ -63,8 +62,8 @@ class _Call(NamedTuple):
     choice: Choice
     ask: Ask
     cutter: SourceCutter
-    judge: Adequacy
-    reader: OwnFluency | CausalFluency
+    judge: judges.Adequacy
+    reader: judges.OwnFluency | judges.CausalFluency
 
 
 class Paraphraser:
@@ -123,7 +122,7 @@ class Paraphraser:
         self.model, self.tokenizer, self.prefix = writer.model, writer.tokenizer, writer.prefix
         self.retriever, self.trust_remote_code = writer.retriever, trust_remote_code
         strength = getattr(getattr(model, "config", None), "default_strength", None) if strength is None else strength
-        self.own_text = OwnText(self.writer)
+        self.own_text = judges.OwnText(self.writer)
         self.strength = _check_strength(strength)
         self._judges: dict[tuple, Any] = {}
 
@@ -216,7 +215,7 @@ class Paraphraser:
         select: str | None = None,
         encoder: Any = None,
         matcher: str | os.PathLike | TextClassificationPipeline | None = None,
-        fluency: str | os.PathLike | CausalFluency | None = None,
+        fluency: str | os.PathLike | judges.CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
         max_source_length: int | SourceCutter | None = None,
@@ -317,7 +316,7 @@ class Paraphraser:
         )
         self.writer.check(ask)
         judge = self._judge_of(adequacy, encoder, matcher)
-        if min_adequacy is None and isinstance(judge, OpenJudge):
+        if min_adequacy is None and isinstance(judge, judges.OpenJudge):
             choice = replace(choice, min_adequacy=MIN_OPEN_ADEQUACY)
         call = _Call(choice, ask, cutter, judge, self._reader_of(fluency))
         index = getattr(texts, "index", None) if hasattr(texts, "iloc") else None
@@ -415,7 +414,7 @@ class Paraphraser:
         read = [call.cutter(texts[place]) for place in worded]
         groups, judged = [], []
         for place, source, written in zip(worded, read, write(self.writer, read, call.ask), strict=True):
-            if not isinstance(call.reader, OwnFluency):  # the search's score serves as no other model's
+            if not isinstance(call.reader, judges.OwnFluency):  # the search's score serves as no other model's
                 written = [one._replace(fluency=None) for one in written]
             pairs = {one.text: one.pair for one in reversed(written)}
             group = choice.sift(texts[place], written, ignore_case=self.writer.ignores_case)
@@ -428,7 +427,7 @@ class Paraphraser:
         numbers = iter(fluencies)
         for group in groups:
             group[:] = [one if one.reason is not None else one._replace(fluency=next(numbers)) for one in group]
-        choice.judge(groups, judged, call.judge, batch_size, judges_alone(call.judge))
+        choice.judge(groups, judged, call.judge, batch_size, judges.judges_alone(call.judge))
         found = [
             Paraphrases([Paraphrase(text, reason=refusal)] * bool(refusal and choice.return_rejected), text, refusal)
             for text, refusal in zip(texts, refusals, strict=True)
@@ -437,22 +436,22 @@ class Paraphraser:
             found[place] += choice.choose(texts[place], group)
         return found
 
-    def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
+    def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> judges.Adequacy:
         """The judge of adequacy; models given by name are loaded once."""
         options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
-        load = partial(load_adequacy, adequacy, self.writer, **options)
+        load = partial(judges.load_adequacy, adequacy, self.writer, **options)
         named = (adequacy, encoder, matcher)
         is_named = all(value is None or isinstance(value, str | os.PathLike) for value in named)
         return self._loaded(named, load) if is_named else load()
 
-    def _reader_of(self, fluency: Any) -> OwnFluency | CausalFluency:
+    def _reader_of(self, fluency: Any) -> judges.OwnFluency | judges.CausalFluency:
         if fluency is None:
-            return OwnFluency(self.writer)
-        if isinstance(fluency, CausalFluency):
+            return judges.OwnFluency(self.writer)
+        if isinstance(fluency, judges.CausalFluency):
             return fluency
         if not isinstance(fluency, str | os.PathLike):
             raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
-        load = partial(load_causal_fluency, fluency, self.writer.device, self.trust_remote_code)
+        load = partial(judges.load_causal_fluency, fluency, self.writer.device, self.trust_remote_code)
         return self._loaded(("fluency", fluency), load)
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.judges import FEATURES, OpenJudge
-from hf_paraphrase.generation.own_text import text_features
+from hf_paraphrase.generation.judges import FEATURES, OpenJudge, text_features
 from scripts.judging.judges import (
     LabelledPair,
     area_under_curve,

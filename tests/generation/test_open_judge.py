@@ -12,8 +12,7 @@ import pytest
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation import judges
-from hf_paraphrase.generation.judges import FEATURES, Judged, load_adequacy, pair_features
-from hf_paraphrase.generation.own_text import find_foreign_form
+from hf_paraphrase.generation.judges import FEATURES, Judged, find_foreign_form, load_adequacy, pair_features
 from hf_paraphrase.generation.writers import ModelWriter
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, word_tokenizer
