@@ -195,13 +195,13 @@ def _rewrite_styled(
         start, end, after = sentence.start, sentence.end, None
         reason: str | None = sentence.obstacle or "no rewriting was given"
         for candidate in candidates:
-            text = " ".join(candidate.split())
-            source = None if text in ("", sentence.text) else sentence.fit(text)
+            words = " ".join(candidate.split())
+            source = None if words in ("", sentence.text) else sentence.fit(words)
             if source is not None:
                 edits.append((start, end, source))
-                after, reason = text, None
+                after, reason = words, None
                 break
-            reason = "its rewriting is the same" if text == sentence.text else "its markup would change"
+            reason = "its rewriting is the same" if words == sentence.text else "its markup would change"
         changes.append(SentenceChange(sentence.line, start, end, sentence.text, after, reason))
     return replace_ranges(text, edits), changes
 

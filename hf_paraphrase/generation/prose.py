@@ -160,9 +160,7 @@ class Passage:
     """
 
     def __init__(self, document: str, lines: Sequence[Range], number: int, read_markup: Callable[[str], Markup]):
-        self._document = document
-        self._lines = lines
-        self._number = number
+        self._document, self._lines, self._number = document, lines, number
         self.content = "\n".join(document[start:end] for start, end in lines)
         self.markup = _keep_line_ends(read_markup(self.content), self.content)
         self._starts = list(accumulate((end - start + 1 for start, end in lines[:-1]), initial=0))

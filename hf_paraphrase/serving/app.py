@@ -15,19 +15,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any
 
 import numpy as np
+import prometheus_client as prometheus
 from fastapi import Depends, FastAPI, HTTPException, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    generate_latest,
-)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
@@ -57,13 +49,15 @@ class Service:
         self.served, self.limits = served, limits
         self.queues: dict[str, Batcher] = {}
         # Of this application alone, were there another one in the process.
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        self.registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self.registry)
         own: dict[str, Any] = {"namespace": "paraphrase", "registry": self.registry}
-        self.requests = Counter("requests", "Requests that were answered.", ["path", "status"], **own)
-        self.seconds = Histogram("request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own)
-        self.batches = Histogram("batch_size", "Texts computed together.", ["task"], buckets=SIZES, **own)
-        Gauge("waiting", "Texts that wait for their turn.", **own).set_function(self.count_waiting)
+        self.requests = prometheus.Counter("requests", "Requests that were answered.", ["path", "status"], **own)
+        self.seconds = prometheus.Histogram(
+            "request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own
+        )
+        self.batches = prometheus.Histogram("batch_size", "Texts computed together.", ["task"], buckets=SIZES, **own)
+        prometheus.Gauge("waiting", "Texts that wait for their turn.", **own).set_function(self.count_waiting)
 
     @asynccontextmanager
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
@@ -96,7 +90,7 @@ class Service:
 
     async def read_metrics(self) -> Response:
         """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
-        return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(prometheus.generate_latest(self.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
 
     async def paraphrase(self, asked: schemas.ParaphraseRequest, request: Request) -> Any:
         """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
