@@ -20,8 +20,7 @@ from transformers import (
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
-from .engine import run_by_length
-from .input_limits import SourceCutter
+from .engine import SourceCutter, run_by_length
 from .prompts import Prompt, PromptEncoder
 from .protected_text import find_kept
 from .seeded_sampling import sample_seeded

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,6 +17,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..common.checks import whole_number
+from ..common.files import check_unicode
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
@@ -30,7 +30,7 @@ from ..released import RELEASED
 from . import judges
 from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
-from .input_limits import SourceCutter, check_each_is_text
+from .engine import SourceCutter
 from .int8 import count_parameters
 from .loading import check_loading_arguments, load_paraphraser
 from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule, normal_form
@@ -288,9 +288,10 @@ class Paraphraser:
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
         adequacy, weights = find_rule(select, adequacy, weights, fluency is not None)
+        least = MIN_OPEN_ADEQUACY if adequacy == "open" else MIN_ADEQUACY
         choice = Choice(
             n=n,
-            min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
+            min_adequacy=least if min_adequacy is None else min_adequacy,
             min_fluency=min_fluency,
             min_novelty=min_novelty,
             wanted_novelty=STRONGEST_NOVELTY * (strength or 0.0),
@@ -315,10 +316,7 @@ class Paraphraser:
             generate_kwargs=generate_kwargs,
         )
         self.writer.check(ask)
-        judge = self._judge_of(adequacy, encoder, matcher)
-        if min_adequacy is None and isinstance(judge, judges.OpenJudge):
-            choice = replace(choice, min_adequacy=MIN_OPEN_ADEQUACY)
-        call = _Call(choice, ask, cutter, judge, self._reader_of(fluency))
+        call = _Call(choice, ask, cutter, self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency))
         index = getattr(texts, "index", None) if hasattr(texts, "iloc") else None
         try:
             texts = read_array(texts, column)
@@ -331,7 +329,7 @@ class Paraphraser:
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
         total = None
         if isinstance(texts, Sequence):
-            check_each_is_text(texts, 0)
+            _check_each_is_text(texts, 0)
             total = len(texts)
         stream = self._stream(iter(texts), total, call)
         if index is not None:
@@ -394,7 +392,7 @@ class Paraphraser:
         with tqdm(total=total, desc="paraphrasing", unit="text", disable=not is_shown) as progress:
             done = 0
             while part := list(islice(texts, at_once)):
-                check_each_is_text(part, done)
+                _check_each_is_text(part, done)
                 # A model on a server has no weights here; others are packed once for the search and the judge.
                 with nullcontext() if self.model is None else prepacked(self.model):
                     found = self._write_and_choose(part, call)
@@ -466,3 +464,10 @@ def _check_strength(strength: float | None) -> float | None:
     except ValueError as error:
         raise InputError(str(error)) from None
     return strength
+
+
+def _check_each_is_text(texts: Sequence[Any], first: int) -> None:
+    for number, text in enumerate(texts, first):
+        if not isinstance(text, str):
+            raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
+        check_unicode(text, f"`texts`, number {number} from 0")

@@ -17,7 +17,7 @@ from huggingface_hub.utils import hf_raise_for_status
 
 from ..common.hub_access import TransportError, retry_request
 from ..errors import InputError
-from .input_limits import WholeTexts
+from .engine import WholeTexts
 from .prompts import Prompt
 from .protected_text import find_kept
 from .seeded_sampling import seed_of

@@ -24,8 +24,7 @@ from ..models.text.encoded_inputs import control_ids
 from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
-from .engine import encode_with_labels, generate_outputs, inference, pick, run_by_length
-from .input_limits import SourceCutter
+from .engine import SourceCutter, encode_with_labels, generate_outputs, inference, pick, run_by_length
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:

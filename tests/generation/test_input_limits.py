@@ -8,12 +8,14 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import (
+    SourceCutter,
     compute_perplexity,
     generate_paraphrases,
     generate_several,
+    halve_once,
     match_pairs,
+    source_limit,
 )
-from hf_paraphrase.generation.input_limits import SourceCutter, halve_once, source_limit
 from hf_paraphrase.generation.writers import ModelWriter
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
 from tests.models.tiny import tiny_bart, tiny_matcher, tiny_t5, word_tokenizer
