@@ -60,13 +60,13 @@ class ProcessExecutor(LocalPipelineExecutor):
             if isinstance(failure, InputError):
                 raise failure
         if failures:
-            error, reason = failures[0], f"{type(failures[0]).__name__}: {failures[0]}"
-            if isinstance(error, BrokenProcessPool):
+            first, reason = failures[0], f"{type(failures[0]).__name__}: {failures[0]}"
+            if isinstance(first, BrokenProcessPool):
                 reason = "a process was killed, as systems do for want of memory"
             raise AugmentationError(
                 f"{len(failures)} of {self.world_size} tasks could not be finished ({reason}); the same command does "
                 f"what is missing; see {self.logging_dir.resolve_paths('logs')}"
-            ) from error
+            ) from first
 
     def _run_in_processes(self, ranks: Sequence[int], progress: tqdm) -> list[BaseException]:
         context = multiprocessing.get_context(self.start_method)

@@ -62,7 +62,7 @@ class SourceCutter:
         quiet: bool = False,
     ):
         longest = source_limit(model, tokenizer) if max_source_length is None else max_source_length
-        self.limit: int | None = whole_number("max_source_length", longest, 1)
+        self.limit: Any = whole_number("max_source_length", longest, 1)
         self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
         self.read = self.cut = 0
 

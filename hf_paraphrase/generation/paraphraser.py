@@ -302,8 +302,9 @@ class Paraphraser:
         )
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)
-        is_cutter = isinstance(max_source_length, SourceCutter)
-        cutter = max_source_length if is_cutter else self.writer.cutter(max_source_length)
+        cutter = max_source_length
+        if not isinstance(cutter, SourceCutter):
+            cutter = self.writer.cutter(cutter)
         ask = Ask(
             decoding=decoding or self.writer.default_decoding(n),
             num_candidates=num_candidates,
