@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from .docx import REMOVABLE, find_docx_passages, rewrite_parts
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Range, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
-from .styled_text import StyledSentence, find_html_passages, split_styled
+from .styled_text import REMOVABLE, StyledSentence, find_docx_passages, find_html_passages, rewrite_parts, split_styled
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
