@@ -180,9 +180,10 @@ class Paraphraser:
             FileNotFoundError: There is no such checkpoint.
         """
         check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)
+        own: dict[str, Any] = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
+        own |= {"backend": backend}
         if is_address(backend):
-            options: dict[str, Any] = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
-            return cls(os.fspath(path), backend=backend, **options)
+            return cls(os.fspath(path), **own)
         hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
         hub = {name: value for name, value in hub.items() if value is not None}
         model, tokenizer = load_paraphraser(
@@ -190,9 +191,7 @@ class Paraphraser:
         )
         if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
-        options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
-        options |= {"strength": strength, "prompt": prompt}
-        return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
+        return cls(model, tokenizer, retriever=retriever, prefix=prefix, compute_type=compute_type, **own)
 
     def __call__(
         self,
