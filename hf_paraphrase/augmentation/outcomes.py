@@ -102,7 +102,10 @@ class RowParaphraser:
         try:
             before = self.paraphraser.writer.tokens.copy()
             groups = cast(ParaphrasedTexts, self.paraphraser(texts, **self.options))
-            outcomes = [_sort_out(group) for group in groups]
+            outcomes = []
+            for group in groups:
+                rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
+                outcomes.append(Outcome([one for one in group if one.reason is None], rejected))
             outcomes[0] = outcomes[0]._replace(tokens=self.paraphraser.writer.tokens - before)
             return outcomes
         except (OSError, KeyboardInterrupt, SystemExit):
@@ -162,11 +165,6 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
             "(`keep_columns`) without it"
         )
     return kept
-
-
-def _sort_out(group: list[Paraphrase]) -> Outcome:
-    rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
-    return Outcome([one for one in group if one.reason is None], rejected)
 
 
 def _kind_of(reason: str) -> str:

@@ -72,7 +72,7 @@ class Service:
                     max_batch=limits.max_batch,
                     max_wait=limits.max_wait_ms / 1000,
                     max_queue=limits.max_queue,
-                    size=count_characters,
+                    size=lambda value: len(value) if isinstance(value, str) else sum(map(len, value)),
                     observe=self.batches.labels(task).observe,
                 )
                 self.queues[task] = await stack.enter_async_context(batcher)
@@ -333,8 +333,3 @@ def show_embeddings(model: str, embeddings: Sequence[Embedding], encoding: str) 
 def as_list(texts: str | list[str]) -> list[str]:
     """One text as a list of it."""
     return [texts] if isinstance(texts, str) else texts
-
-
-def count_characters(value: str | tuple[str, str]) -> int:
-    """The length of a text, or of both texts of a pair."""
-    return len(value) if isinstance(value, str) else sum(map(len, value))
