@@ -141,10 +141,8 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
         return Counter(json.loads(pq.read_metadata(file).metadata[COUNTS]))
 
 
-@cache
-def load_once(model: str, trust_remote_code: bool = False, **loading: Any) -> Paraphraser:
-    """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
+# Once in a process.
+load_once = cache(Paraphraser.from_pretrained)
 
 
 def find_device() -> str:
