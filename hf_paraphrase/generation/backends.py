@@ -301,13 +301,13 @@ class CTranslate2LanguageModelWriter(_Converted, LanguageModelWriter):
         CTranslate2's beam search for a prompt depends on shorter prompts in its batch.
         """
         prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
-        limits = [request.get("max_new_tokens", one.longest) for one in prompted]
+        limits = [request.get("max_new_tokens", most) for _, most in prompted]
         alike: dict[tuple[int, int], list[int]] = {}
         for row, limit in enumerate(limits):
-            alike.setdefault((limit, len(prompted[row].ids)), []).append(row)
+            alike.setdefault((limit, len(prompted[row][0])), []).append(row)
         found: list[list[Candidate]] = [[] for _ in texts]
         for (limit, _), rows in alike.items():
-            ids = [prompted[row].ids for row in rows]
+            ids = [prompted[row][0] for row in rows]
             _, shared = self._beginning(ids, ask.strength)
             options = {**request, "max_new_tokens": limit}
             written = self.generate(ids, shared, self.ends, ask.batch_size, **options)

@@ -78,9 +78,7 @@ class SourceCutter:
         return words[0] if words else start[:fitting]
 
     def describe(self) -> str:
-        """A note on truncated texts; empty if there are none."""
-        if not self.cut:
-            return ""
+        """A note on the truncated texts."""
         return (
             f"{self.cut:,} of {self.read:,} texts have more than {self.limit:,} tokens and are read up to there "
             "(`max_source_length`)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from transformers import (
@@ -38,13 +38,6 @@ OPTIONS_OF = {
 TOKENS_A_TOKEN, MORE_TOKENS = 2, 32
 # Most tokens of an answer are a multiple, so that few texts of a batch differ in it.
 TOKENS_STEP = 16
-
-
-class _Prompted(NamedTuple):
-    """A text as the model reads it: tokens of the prompt, and most tokens of an answer."""
-
-    ids: list[int]
-    longest: int
 
 
 class LanguageModelWriter(ModelWriter):
@@ -124,15 +117,15 @@ class LanguageModelWriter(ModelWriter):
         usual = {name: value for name, value in SAMPLING.items() if name not in decided}
         return {**options, **usual, **given, "do_sample": True, "num_beams": 1}
 
-    def _write_batch(self, texts: list[str], prompted: list[_Prompted], ask: Ask) -> list[list[Candidate]]:
-        options, count = self._request(ask), ask.num_candidates
+    def _write_batch(self, texts: list[str], prompted: list[tuple[list[int], int]], ask: Ask) -> list[list[Candidate]]:
+        options, count, prompts = self._request(ask), ask.num_candidates, [prompt for prompt, _ in prompted]
         expanded = max(count, options["num_beams"])
-        shared, cache = self._share([one.ids for one in prompted], len(texts) * expanded, ask.strength)
-        ids, mask = self._pad([one.ids for one in prompted], shared)
+        shared, cache = self._share(prompts, len(texts) * expanded, ask.strength)
+        ids, mask = self._pad(prompts, shared)
         log_probs = LogProbs()
         if ask.decoding == "sample":
             options |= {"custom_generate": sample_seeded, "seed": ask.seed, "recorder": log_probs}
-        longest = [options.get("max_new_tokens", one.longest) for one in prompted]
+        longest = [options.get("max_new_tokens", most) for _, most in prompted]
         own = OwnLength(longest, ids.shape[1])
         options |= {"max_new_tokens": max(longest), "stopping_criteria": StoppingCriteriaList([own])}
         if cache is not None:
@@ -160,12 +153,13 @@ class LanguageModelWriter(ModelWriter):
             known = math.exp(mean) if is_whole and mean is not None else None
             yield Candidate(found, fluency=known)
 
-    def _prompted(self, text: str, ask: Ask) -> _Prompted:
+    def _prompted(self, text: str, ask: Ask) -> tuple[list[int], int]:
+        """Tokens of the prompt for a text, and most tokens of an answer."""
         kept = [part for kind in ask.keep for part in find_kept(text, kind)] if self.prompt.keep else []
         length = len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         ids = self.encoder.encode(text, ask.strength, list(dict.fromkeys(kept)))
         steps = math.ceil((TOKENS_A_TOKEN * length + MORE_TOKENS) / TOKENS_STEP)
-        return _Prompted(ids, steps * TOKENS_STEP)
+        return ids, steps * TOKENS_STEP
 
     def _pad(self, rows: list[list[int]], shared: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Put padding between what rows share and what they do not; tokens and mask, where the model is."""

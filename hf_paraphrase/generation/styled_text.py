@@ -137,9 +137,8 @@ class StyledSentence:
             for part in (self.characters[:first], self.characters[last + 1 :])
         )
         before, after = before.lstrip(), after.rstrip()
-        if len(candidate) <= len(before) + len(after) or not (
-            candidate.startswith(before) and candidate.endswith(after)
-        ):
+        is_longer = len(candidate) > len(before) + len(after)
+        if not is_longer or not candidate.startswith(before) or not candidate.endswith(after):
             return None
         middle = candidate[len(before) : len(candidate) - len(after)]
         if middle != middle.strip():
