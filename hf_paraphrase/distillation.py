@@ -225,7 +225,9 @@ def _read_candidates(asked: Distillation, folder: Path) -> dict[str, list[str]]:
 
 def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, int], title: str) -> str:
     texts = asked.texts
-    licence = asked.teacher_licence or _read_licence(texts.model)
+    card = Path(texts.model) / CARD_FILE
+    licence = asked.teacher_licence or (ModelCard.load(card).data.license if card.is_file() else None)
+    licence = licence or "unknown: find out what it says of outputs before you share them"
     teacher = {"model": Path(texts.model).name if Path(texts.model).exists() else texts.model, "licence": licence}
     told = load_prompt(texts.prompt)
     sections = {
@@ -236,13 +238,6 @@ def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, in
     }
     files = {split: f"{split}.jsonl" for split in ("train", "validation")}
     return make_augmentation_card(texts, counts, title, files, sections)
-
-
-def _read_licence(model: str) -> str:
-    """The licence in a model's card."""
-    card = Path(model) / CARD_FILE
-    found = ModelCard.load(card).data.license if card.is_file() else None
-    return found or "unknown: find out what it says of outputs before you share them"
 
 
 def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
