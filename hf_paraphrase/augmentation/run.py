@@ -28,7 +28,7 @@ from ..generation.prompts import load_prompt
 from ..hub.push import create_dataset
 from ..released import find_checkpoint
 from .executors import check_executor, make_executor
-from .inputs import SOURCE_ID, digest, open_source, write_rows
+from .inputs import SOURCE_ID, digest, write_rows
 from .outcomes import RowParaphraser
 from .steps import (
     ParaphraseStep,
@@ -178,9 +178,8 @@ def _begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_rem
         asked.model, trust_remote_code=trust_remote_code, device="cpu", **asked.loading
     )
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
-    source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:
-        write_rows(source, path)
+        write_rows(path, asked.input, asked.column, asked.keep_columns, asked.split)
     # Written last: if the settings exist, so does everything else.
     write_in_folder(state, SETTINGS_FILE, json.dumps(described, indent=2, ensure_ascii=False))
 
