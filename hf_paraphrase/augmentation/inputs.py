@@ -23,6 +23,8 @@ from ..errors import InputError
 from .outcomes import check_columns
 
 SOURCE_ID = "source_id"
+# The schema of rows, and what reads them.
+Source = tuple[pa.Schema, Iterator[pa.Table]]
 
 
 def write_rows(
@@ -77,9 +79,7 @@ def digest(path: str) -> str | None:
     return hashed.hexdigest()
 
 
-def _open_files(
-    files: list[Path], column: str, keep_columns: Sequence[str] | None
-) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | None) -> Source:
     tables = [TextTable(file) for file in files]
     for table in tables:
         table.check_columns([column])
@@ -97,9 +97,7 @@ def _open_files(
     return with_ids, read()
 
 
-def _open_dataset(
-    path: str, column: str, keep_columns: Sequence[str] | None, split: str
-) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, split: str) -> Source:
     if path in list_datasets():
         rows = load_corpus(path, split=split)
     elif not is_hub_or_files(path):
