@@ -277,7 +277,7 @@ def find_open_judge(writer: ModelWriter) -> OpenJudge | None:
     calibration = getattr(getattr(writer.model, "config", None), "judge", None)
     if calibration is None:
         return _load_released_judge(writer.device)
-    return OpenJudge(ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix), calibration)
+    return OpenJudge(writer, calibration)
 
 
 @cache
@@ -389,9 +389,7 @@ class OwnText:
     """
 
     def __init__(self, writer: ModelWriter):
-        self.limits = getattr(getattr(writer.model, "config", None), "own_text", None)
-        if self.limits is not None:
-            self.writer = ModelWriter(writer.model, writer.tokenizer, prefix=writer.prefix)
+        self.writer, self.limits = writer, getattr(getattr(writer.model, "config", None), "own_text", None)
 
     def find_refusals(self, texts: Sequence[str], batch_size: int) -> list[str | None]:
         """Say of each text why the model should not paraphrase it; None where it may, and of a blank text."""

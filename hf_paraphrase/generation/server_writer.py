@@ -113,10 +113,6 @@ class ServerWriter(ModelWriter):
                 raise ConnectionError(f"{self._describe(error)}; is the server running?") from error
             self._was_reached = True
 
-    def mean_log_probs(self, *args: Any, **kwargs: Any) -> list[float]:
-        """A server scores nothing but its own answers."""
-        raise InputError(f"{self.address} scores no texts; give `adequacy` and `fluency` models of their own")
-
     def _ask(self, text: str, number: int, ask: Ask) -> list[Candidate]:
         kept = [part for kind in ask.keep for part in find_kept(text, kind)]
         options = {**OPTIONS, **{name: value for name, value in ask.generate_kwargs.items() if value is not None}}
