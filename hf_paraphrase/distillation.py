@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from huggingface_hub import ModelCard
 from xxhash import xxh3_64_intdigest
 
-from .augmentation.card import CARD_FILE, make_augmentation_card
-from .augmentation.run import Augmentation, run_augmentation
+from .augmentation.run import CARD_FILE, Augmentation, make_augmentation_card, run_augmentation
 from .common.files import locked, write_directory, write_lines, write_text
 from .errors import InputError
 from .evaluation.results import format_table
+from .generation.judges import Judged, RoundTrip
 from .generation.loading import load_paraphraser
 from .generation.paraphraser import Paraphraser
 from .generation.prompts import load_prompt
@@ -35,14 +35,8 @@ from .training.recipe import Recipe, load_recipe
 SETTINGS_FILE, TABLE_FILE, ROWS_FILE = "distillation.json", "table.md", "table.json"
 # Options that decide which candidates pass, for the teacher and the compared models.
 OF_THE_CHOICE = ("min_fluency", "min_novelty", "diversity", "keep", "seed", "batch_size", "max_new_tokens")
-COLUMNS = {
-    "adequacy": "adequacy",
-    "pinc": "PINC",
-    "ibleu": "iBLEU",
-    "kept": "kept",
-    "answered": "answered",
-    "texts_per_second": "texts a second",
-}
+COLUMNS = {"adequacy": "adequacy", "pinc": "PINC", "ibleu": "iBLEU", "kept": "kept", "answered": "answered"}
+COLUMNS |= {"texts_per_second": "texts a second"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,11 +65,6 @@ class Distillation:
     def __post_init__(self):
         if self.likeliest is not None and self.texts.options.get("fluency"):
             raise InputError("`likeliest` asks the teacher how probable its paraphrases are: leave `fluency` out")
-
-    def describe(self) -> dict[str, Any]:
-        """All of it that later stages depend on; the first and the training check their own."""
-        names = ("held_out", "encoder", "most_tested", "likeliest")
-        return {name: getattr(self, name) for name in names}
 
 
 def distill(
@@ -174,7 +163,9 @@ def run_distillation(
 
 def _begin(asked: Distillation, folder: Path) -> None:
     """Save the settings, or check that they have not changed."""
-    path, described = folder / SETTINGS_FILE, asked.describe()
+    # All that later stages depend on; the first and the training check their own.
+    described = {name: getattr(asked, name) for name in ("held_out", "encoder", "most_tested", "likeliest")}
+    path = folder / SETTINGS_FILE
     if not path.is_file():
         write_text(path, json.dumps(described, indent=2))
     before = json.loads(path.read_text(encoding="utf-8"))
@@ -234,7 +225,9 @@ def _read_candidates(asked: Distillation, folder: Path) -> dict[str, list[str]]:
 
 def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, int], title: str) -> str:
     texts = asked.texts
-    licence = asked.teacher_licence or _read_licence(texts.model)
+    card = Path(texts.model) / CARD_FILE
+    licence = asked.teacher_licence or (ModelCard.load(card).data.license if card.is_file() else None)
+    licence = licence or "unknown: find out what it says of outputs before you share them"
     teacher = {"model": Path(texts.model).name if Path(texts.model).exists() else texts.model, "licence": licence}
     told = load_prompt(texts.prompt)
     sections = {
@@ -247,20 +240,11 @@ def _make_card(asked: Distillation, counts: Counter[str], sizes: Mapping[str, in
     return make_augmentation_card(texts, counts, title, files, sections)
 
 
-def _read_licence(model: str) -> str:
-    """The licence in a model's card."""
-    card = Path(model) / CARD_FILE
-    found = ModelCard.load(card).data.license if card.is_file() else None
-    return found or "unknown: find out what it says of outputs before you share them"
-
-
 def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
     """The recipe with its corpus replaced."""
-    empty: dict[str, Any] = {"mixture": [], "pairs_per_group": None, "filter_encoder": None, "min_cosine": None}
-    training = replace(
-        recipe.training, dataset=str(corpus), dataset_name=None, dataset_kwargs={}, data_dir=None, **empty
-    )
-    return replace(recipe, training=training)
+    empty = dict.fromkeys(("dataset_name", "data_dir", "pairs_per_group", "filter_encoder", "min_cosine"))
+    data: dict[str, Any] = {"dataset": str(corpus), "dataset_kwargs": {}, "mixture": [], **empty}
+    return replace(recipe, training=replace(recipe.training, **data))
 
 
 def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_remote_code: bool) -> list[dict]:
@@ -268,9 +252,7 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
     lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
     tests = [json.loads(line) for line in lines]
     texts = asked.texts
-    models: dict[str, tuple[str, dict[str, Any]]] = {}
-    models["teacher"] = (texts.model, {"backend": texts.backend, "prompt": texts.prompt, "dtype": texts.dtype})
-    models |= {name: (str(folder / name), {}) for name in runs}
+    models = {"teacher": (texts.model, texts.loading)} | {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     judge = {"adequacy": "embedding", "encoder": asked.encoder} if asked.encoder else {"adequacy": _make_judge()}
@@ -288,8 +270,6 @@ def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_re
 
 def _make_judge() -> Callable[[list[str], list[str]], list[float]]:
     """The round trip of the model that comes with the package: one judge for all."""
-    from .generation.adequacy import Judged, RoundTrip
-
     judge = RoundTrip(ModelWriter(*load_paraphraser()))
     return lambda sources, candidates: judge(list(map(Judged, sources, candidates)), 16)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from judging.judges import LabelledPair, compare_judges, fit_judge, fit_own_text, make_pairs
 
 from hf_paraphrase.common.files import write_json, write_text
-from hf_paraphrase.generation.adequacy import load_adequacy
+from hf_paraphrase.generation.judges import load_adequacy
 from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.generation.writers import ModelWriter
 from hf_paraphrase.released.packing import unpack

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .dataset import augment
+from .outcomes import augment
 
 __all__ = ["augment"]

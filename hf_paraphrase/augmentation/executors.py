@@ -60,10 +60,13 @@ class ProcessExecutor(LocalPipelineExecutor):
             if isinstance(failure, InputError):
                 raise failure
         if failures:
+            first, reason = failures[0], f"{type(failures[0]).__name__}: {failures[0]}"
+            if isinstance(first, BrokenProcessPool):
+                reason = "a process was killed, as systems do for want of memory"
             raise AugmentationError(
-                f"{len(failures)} of {self.world_size} tasks could not be finished ({_describe(failures[0])}); the "
-                f"same command does what is missing; see {self.logging_dir.resolve_paths('logs')}"
-            ) from failures[0]
+                f"{len(failures)} of {self.world_size} tasks could not be finished ({reason}); the same command does "
+                f"what is missing; see {self.logging_dir.resolve_paths('logs')}"
+            ) from first
 
     def _run_in_processes(self, ranks: Sequence[int], progress: tqdm) -> list[BaseException]:
         context = multiprocessing.get_context(self.start_method)
@@ -99,12 +102,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _describe(error: BaseException) -> str:
-    if isinstance(error, BrokenProcessPool):
-        return "a process was killed, as systems do for want of memory"
-    return f"{type(error).__name__}: {error}"
-
-
 EXECUTORS: dict[str, type[PipelineExecutor]] = {
     "local": ProcessExecutor,
     "slurm": SlurmPipelineExecutor,
@@ -122,7 +119,7 @@ def make_executor(
     logging_dir: DataFolder,
     options: Mapping[str, Any] | None = None,
 ) -> PipelineExecutor:
-    """Make what runs the tasks, one of `EXECUTORS`.
+    """Make what runs the tasks, one of `EXECUTORS`, with arguments that `check_executor` has seen.
 
     Args:
         name: Which.
@@ -131,11 +128,7 @@ def make_executor(
         workers: How many run at a time.
         logging_dir: Folder for logs and completion marks.
         options: Further arguments of datatrove's executor, such as Slurm's `partition` and `time`.
-
-    Raises:
-        InputError: There is no such executor or option, one is missing, or Slurm or Ray is not installed.
     """
-    check_executor(name, options or {})
     # Jobs start in the environment of whoever submits them.
     usual = {"job_name": "augment", "qos": None} if name == "slurm" else {}
     where = {"tasks": tasks, "workers": workers, "logging_dir": logging_dir}
@@ -143,7 +136,7 @@ def make_executor(
 
 
 def check_executor(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse what `make_executor` cannot make."""
+    """Raise InputError for an unknown or missing option, or an executor that is unknown or not installed."""
     if name not in EXECUTORS:
         raise InputError(f"`executor` must be one of {', '.join(EXECUTORS)}, not {name}")
     every = inspect.signature(EXECUTORS[name].__init__).parameters

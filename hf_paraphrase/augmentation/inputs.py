@@ -6,9 +6,8 @@ line that cannot be read is an error that names it, before any model is asked, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import datasets
 import pyarrow as pa
@@ -24,31 +23,26 @@ from ..errors import InputError
 from .outcomes import check_columns
 
 SOURCE_ID = "source_id"
+# The schema of rows, and what reads them.
+Source = tuple[pa.Schema, Iterator[pa.Table]]
 
 
-class Source(NamedTuple):
-    """Rows to paraphrase.
+def write_rows(
+    target: Path, path: str, column: str, keep_columns: Sequence[str] | None = None, split: str | None = None
+) -> None:
+    """Write rows to paraphrase to one Parquet file, each with a `source_id`.
 
-    Args:
-        schema: The kept columns with their types and the metadata that `datasets` has for them.
-        tables: Reads them, each row with a `source_id`.
-    """
-
-    schema: pa.Schema
-    tables: Callable[[], Iterator[pa.Table]]
-
-
-def open_source(path: str, column: str, keep_columns: Sequence[str] | None = None, split: str | None = None) -> Source:
-    """Find rows and the types of their columns.
+    The kept columns have their types and the metadata that `datasets` has for them.
 
     Args:
+        target: The Parquet file.
         path: A file, a folder of files that end alike or not, a corpus of this package, or a repository of the Hub.
         column: Where the text is.
         keep_columns: The other columns to keep; None for all.
         split: Of a corpus or repository; None for `train`.
 
     Raises:
-        InputError: The input does not exist, a column is missing, or a line cannot be read.
+        InputError: The input does not exist or has no rows, a column is missing, or a line cannot be read.
     """
     if Path(path).exists():
         if split is not None:
@@ -56,22 +50,18 @@ def open_source(path: str, column: str, keep_columns: Sequence[str] | None = Non
         if Path(path).is_file() and table_kind(path) is None:
             raise InputError(f"{path} is not a file that ends in {ENDINGS}")
         files = find_tables(Path(path)) if Path(path).is_dir() else [Path(path)]
-        return _open_files(files, column, keep_columns)
-    if table_kind(path) is not None:
+        schema, tables = _open_files(files, column, keep_columns)
+    elif table_kind(path) is not None:
         raise InputError(f"there is no file {path}")
-    return _open_dataset(path, column, keep_columns, split or "train")
-
-
-def write_rows(source: Source, path: Path) -> int:
-    """Write the rows to one Parquet file, and count them; InputError where one cannot be read, or there is none."""
+    else:
+        schema, tables = _open_dataset(path, column, keep_columns, split or "train")
     rows = 0
-    with pq.ParquetWriter(path, source.schema) as writer:
-        for table in source.tables():
+    with pq.ParquetWriter(target, schema) as writer:
+        for table in tables:
             writer.write_table(table, row_group_size=ROWS_AT_ONCE)
             rows += len(table)
     if not rows:
         raise InputError("the input has no rows")
-    return rows
 
 
 def digest(path: str) -> str | None:
@@ -104,7 +94,7 @@ def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | No
                 ids = [f"{table.path.name}:{number}" for number in numbers]
                 yield _conform(rows.append_column(SOURCE_ID, pa.array(ids)), with_ids, str(table.path))
 
-    return Source(with_ids, read)
+    return with_ids, read()
 
 
 def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, split: str) -> Source:
@@ -122,14 +112,14 @@ def _open_dataset(path: str, column: str, keep_columns: Sequence[str] | None, sp
         raise InputError(f"{path}: `{column}` has {schema.field(column).type}, not text")
     schema = _with_source_id(pa.schema([schema.field(name) for name in kept], schema.metadata))
 
-    def tables() -> Iterator[pa.Table]:
+    def read() -> Iterator[pa.Table]:
         start = 0
         for table in rows.with_format("arrow").iter(ROWS_AT_ONCE):
             ids = [f"{split}:{start + place}" for place in range(len(table))]
             yield _conform(table.append_column(SOURCE_ID, pa.array(ids)), schema, path)
             start += len(table)
 
-    return Source(schema, tables)
+    return schema, read()
 
 
 def _with_source_id(schema: pa.Schema) -> pa.Schema:

@@ -1,31 +1,34 @@
-"""What becomes of rows: their paraphrases, why candidates were rejected, and the error of a row that failed."""
+"""What becomes of rows, and of a dataset of them that fits one machine: paraphrases, reasons of rejection, errors."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-import pyarrow as pa
 import torch
+from datasets import Dataset, Features, Value
+from datasets.fingerprint import generate_random_fingerprint
 
 from ..errors import InputError
+from ..generation.paraphrase_choice import SCORES
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
+from ..released import RELEASED
 
 # Columns added to each row.
-ADDED = {
-    "source_id": pa.string(),
-    "paraphrase": pa.string(),
-    "rank": pa.int32(),
-    "score": pa.float64(),
-    "adequacy": pa.float64(),
-    "fluency": pa.float64(),
-    "novelty": pa.float64(),
-    "error": pa.string(),
-}
+ADDED = Features(
+    {
+        "source_id": Value("string"),
+        "paraphrase": Value("string"),
+        "rank": Value("int32"),
+        **dict.fromkeys(("score", *SCORES), Value("float64")),
+        "error": Value("string"),
+    }
+)
 # Batches that are sorted by length together.
 BATCHES_AT_ONCE = 32
 # Letters of an error that are kept; some show a whole tensor.
@@ -99,7 +102,10 @@ class RowParaphraser:
         try:
             before = self.paraphraser.writer.tokens.copy()
             groups = cast(ParaphrasedTexts, self.paraphraser(texts, **self.options))
-            outcomes = [_sort_out(group) for group in groups]
+            outcomes = []
+            for group in groups:
+                rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
+                outcomes.append(Outcome([one for one in group if one.reason is None], rejected))
             outcomes[0] = outcomes[0]._replace(tokens=self.paraphraser.writer.tokens - before)
             return outcomes
         except (OSError, KeyboardInterrupt, SystemExit):
@@ -117,7 +123,7 @@ def make_rows(values: Mapping[str, Any], source_id: str, outcome: Outcome) -> It
     """A row for each paraphrase of the source `source_id`, beside its `values`; without any, one that says why."""
     empty = dict.fromkeys(ADDED)
     for rank, one in enumerate(outcome.paraphrases, start=1):
-        scores = {"score": one.score, "adequacy": one.adequacy, "fluency": one.fluency, "novelty": one.novelty}
+        scores = {name: getattr(one, name) for name in ("score", *SCORES)}
         yield {**values, **empty, "source_id": source_id, "paraphrase": one.text, "rank": rank, **scores}
     if not outcome.paraphrases:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(outcome.rejected.items()))
@@ -161,11 +167,6 @@ def check_columns(column: str, keep_columns: Sequence[str] | None, there: Sequen
     return kept
 
 
-def _sort_out(group: list[Paraphrase]) -> Outcome:
-    rejected = Counter(_kind_of(one.reason) for one in group if one.reason is not None)
-    return Outcome([one for one in group if one.reason is None], rejected)
-
-
 def _kind_of(reason: str) -> str:
     """A reason without the details of one candidate: `loses 'Ann' (names)` as `loses names`."""
     kept = re.fullmatch(r"(loses|invents) .* \((\w+)\)", reason, re.DOTALL)
@@ -174,3 +175,84 @@ def _kind_of(reason: str) -> str:
     if reason.startswith("is the same as "):
         return "is the same as another"
     return re.sub(r" [\d.]+ is below ", " is below ", reason)
+
+
+def augment(
+    dataset: Dataset,
+    model: str | os.PathLike | Paraphraser = RELEASED,
+    column: str = "text",
+    n: int = 3,
+    *,
+    keep_columns: Sequence[str] | None = None,
+    batch_size: int = 16,
+    backend: str | None = None,
+    prompt: str | os.PathLike | None = None,
+    dtype: str | None = None,
+    trust_remote_code: bool = False,
+    **options: Any,
+) -> Dataset:
+    """Paraphrase a column of a dataset: a row for each paraphrase, beside the columns of its source.
+
+    ```python
+    augment(dataset, column="question", n=3, keep_columns=["label"], min_adequacy=0.5)
+    ```
+
+    For corpora too large for one machine or one run, the command `hf-paraphrase augment` gives the same rows.
+
+    Args:
+        dataset: Rows with a text.
+        model: A checkpoint folder, a Hub repository, or a paraphraser that is loaded already; by default the model
+            that comes with the package.
+        column: Where the text is.
+        n: Paraphrases of each row, at most.
+        keep_columns: The other columns to keep; None for all.
+        batch_size: Batch size, in rows; rows of similar length share a batch.
+        backend: Runs the model instead of `generate()`: "ctranslate2", or the address of a server.
+        prompt: YAML file with the prompt of a language model.
+        dtype: Precision of a model that is loaded here, as in `Paraphraser.from_pretrained`.
+        trust_remote_code: Run the code in the named checkpoints.
+        options: Further arguments of a `Paraphraser`'s call, such as `min_adequacy`, `decoding` and `seed`.
+
+    Returns:
+        The columns that are kept, and `source_id` (the number of the row, from 0), `paraphrase`, `rank` (1 for the
+        best), `score`, `adequacy`, `fluency`, `novelty` and `error`. A row that failed, or whose candidates were all
+        rejected, has no paraphrase; `error` gives the reason.
+
+    Raises:
+        InputError: A column or an argument that cannot be, or a model that cannot be loaded.
+    """
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"`dataset` must be a datasets.Dataset, such as one split, not a {type(dataset).__name__}")
+    kept = check_columns(column, keep_columns, dataset.column_names, "`dataset`")
+    if isinstance(model, Paraphraser):
+        paraphraser = model
+    else:
+        paraphraser = Paraphraser.from_pretrained(
+            model, trust_remote_code=trust_remote_code, backend=backend, prompt=prompt, dtype=dtype
+        )
+    ask = RowParaphraser(paraphraser, n, batch_size, **options)
+
+    def paraphrase(rows: dict[str, list], places: list[int]) -> dict[str, list]:
+        for place, text in zip(places, rows[column], strict=True):
+            if text is not None and not isinstance(text, str):
+                raise InputError(f"`dataset`, row {place}: `{column}` is not text: {text!r:.100}")
+        made = [
+            row
+            for at, (place, outcome) in enumerate(zip(places, ask(rows[column]), strict=True))
+            for row in make_rows({name: rows[name][at] for name in kept}, str(place), outcome)
+        ]
+        return {name: [row[name] for row in made] for name in features}
+
+    features = Features({name: dataset.features[name] for name in kept} | ADDED)
+    return dataset.with_format(None).map(
+        paraphrase,
+        with_indices=True,
+        batched=True,
+        batch_size=ask.rows_at_once,
+        remove_columns=dataset.column_names,
+        features=features,
+        desc="augmenting",
+        # A model under the same name may have been trained on since.
+        load_from_cache_file=False,
+        new_fingerprint=generate_random_fingerprint(),
+    )

@@ -1,35 +1,34 @@
-"""Resumable augmentation, from input to dataset card."""
+"""Resumable augmentation, from input to dataset card: counts, settings, and rejected candidates with reasons."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
 from datasets import Features
-from datatrove.executor.base import PipelineExecutor
 from datatrove.io import DataFolder, get_datafolder
-from datatrove.pipeline.base import PipelineStep
 from datatrove.utils.logging import logger as datatrove_logger
+from huggingface_hub import DatasetCardData
 from huggingface_hub.constants import HF_HOME
 from xxhash import xxh3_64_hexdigest
 
+from .. import __version__
 from ..common.files import check_links, locked
 from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
 from ..generation.prompts import load_prompt
 from ..hub.push import create_repository
 from ..released import find_checkpoint
-from .card import CARD_FILE, make_augmentation_card
 from .executors import check_executor, make_executor
-from .inputs import SOURCE_ID, digest, open_source, write_rows
+from .inputs import SOURCE_ID, digest, write_rows
 from .outcomes import RowParaphraser
 from .steps import (
     ParaphraseStep,
@@ -43,7 +42,7 @@ from .steps import (
 )
 
 HUB = "hf://datasets/"
-STATE, SETTINGS_FILE, ROWS_FILE = ".augment", "settings.json", "rows.parquet"
+STATE, SETTINGS_FILE, ROWS_FILE, CARD_FILE = ".augment", "settings.json", "rows.parquet", "README.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,47 +131,33 @@ def run_augmentation(
     folder = get_datafolder(output)
     _check_output(asked.input, folder)
     state = find_state(folder) if logging_dir is None else get_datafolder(logging_dir)
-    make = partial(make_executor, executor, workers=workers, logging_dir=state, options=executor_options)
     with locked(Path(state.resolve_paths(""))) if state.is_local() else nullcontext():
-        shards = _do_missing(asked, folder, state, make, trust_remote_code)
-        if shards is None:
+        for place, name in ((folder, ""), (folder, "data"), (state, "")):
+            clean_up(place, name)
+        _begin(asked, folder, state, trust_remote_code)
+        with state.open(ROWS_FILE, "rb") as file:
+            parquet = pq.ParquetFile(file)
+            rows, features = parquet.metadata.num_rows, Features.from_arrow_schema(parquet.schema_arrow)
+        tasks = min(asked.tasks, rows)
+        shards = [name_shard(rank, tasks) for rank in range(tasks)]
+        _forget_lost_shards(folder, state, shards)
+        loading = {"trust_remote_code": trust_remote_code, **asked.loading}
+        pipeline = [
+            RowReader(state, ROWS_FILE, asked.column),
+            ParaphraseStep(asked.model, loading, n=asked.n, **asked.options),
+            ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
+        ]
+        runner = make_executor(executor, pipeline, tasks, workers, state, executor_options)
+        if runner.get_incomplete_ranks():
+            runner.run()
+        if runner.get_incomplete_ranks():
             return None
         counts = sum((read_counts(folder, shard) for shard in shards), Counter())
         write_in_folder(folder, CARD_FILE, make_augmentation_card(asked, counts, Path(output).name))
         return counts
 
 
-def _do_missing(
-    asked: Augmentation,
-    folder: DataFolder,
-    state: DataFolder,
-    make: Callable[[Sequence[PipelineStep], int], PipelineExecutor],
-    trust_remote_code: bool,
-) -> list[str] | None:
-    """Run the tasks that are not done; return the shards, unless jobs were submitted that write them."""
-    for place, name in ((folder, ""), (folder, "data"), (state, "")):
-        clean_up(place, name)
-    begin(asked, folder, state, trust_remote_code)
-    with state.open(ROWS_FILE, "rb") as file:
-        parquet = pq.ParquetFile(file)
-        rows, features = parquet.metadata.num_rows, Features.from_arrow_schema(parquet.schema_arrow)
-    tasks = min(asked.tasks, rows)
-    shards = [name_shard(rank, tasks) for rank in range(tasks)]
-    forget_lost_shards(folder, state, shards)
-    pipeline = [
-        RowReader(state, ROWS_FILE, asked.column),
-        ParaphraseStep(
-            asked.model, {"trust_remote_code": trust_remote_code, **asked.loading}, n=asked.n, **asked.options
-        ),
-        ShardWriter(folder, Features({name: kind for name, kind in features.items() if name != SOURCE_ID})),
-    ]
-    runner = make(pipeline, tasks)
-    if runner.get_incomplete_ranks():
-        runner.run()
-    return None if runner.get_incomplete_ranks() else shards
-
-
-def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
+def _begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remote_code: bool = False) -> None:
     """Read the input and save the settings on the first run; later, check that they have not changed.
 
     InputError says that the output was begun with other settings, or is another's.
@@ -193,9 +178,8 @@ def begin(asked: Augmentation, output: DataFolder, state: DataFolder, trust_remo
         asked.model, trust_remote_code=trust_remote_code, device="cpu", **asked.loading
     )
     RowParaphraser(paraphraser, asked.n, **asked.options)  # which refuses options that cannot be
-    source = open_source(asked.input, asked.column, asked.keep_columns, asked.split)
     with whole_in_folder(state, ROWS_FILE) as path:
-        write_rows(source, path)
+        write_rows(path, asked.input, asked.column, asked.keep_columns, asked.split)
     # Written last: if the settings exist, so does everything else.
     write_in_folder(state, SETTINGS_FILE, json.dumps(described, indent=2, ensure_ascii=False))
 
@@ -210,7 +194,7 @@ def _check_output(source: str, output: DataFolder) -> None:
         raise InputError(f"--output {where} lies inside the input {source}, and would change it; name another")
 
 
-def forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[str]) -> None:
+def _forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[str]) -> None:
     """Mark tasks without a shard as not done."""
     there = set(output.list_files("data")) if output.isdir("data") else set()
     for rank, shard in enumerate(shards):
@@ -221,6 +205,77 @@ def forget_lost_shards(output: DataFolder, state: DataFolder, shards: Sequence[s
 
 def _tell_change(where: str, changed: Sequence[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     contents = {"input_digest": "the contents of the input", "model_digest": "the files of the model"}
-    told = [contents.get(name) or f"{name} {before.get(name)!r}, not {now[name]!r}" for name in changed]
-    told = [f"{one} have changed" if one in contents.values() else one for one in told]
+    told = [
+        f"{contents[name]} have changed" if name in contents else f"{name} {before.get(name)!r}, not {now[name]!r}"
+        for name in changed
+    ]
     return f"{where} was begun with other settings ({'; '.join(told)}); give another --output, or the settings of then"
+
+
+def make_augmentation_card(
+    asked: Augmentation,
+    counts: Counter[str],
+    title: str,
+    files: Mapping[str, str] = MappingProxyType({"train": "data/train-*.parquet"}),
+    sections: Mapping[str, tuple[str, str, dict[str, str]]] = MappingProxyType({}),
+) -> str:
+    """Write the card of the dataset `title`.
+
+    Args:
+        asked: What was asked.
+        counts: What became of the rows.
+        title: Name of the dataset.
+        files: Those of each split.
+        sections: Further ones: the heads of two columns, and their rows.
+    """
+    data_files = [{"split": split, "path": path} for split, path in files.items()]
+    data = DatasetCardData(
+        pretty_name=title,
+        task_categories=["text-generation"],
+        tags=["paraphrase", "synthetic", "hf_paraphrase"],
+        configs=[{"config_name": "default", "data_files": data_files}],
+    )
+    settings: dict[str, Any] = {name: getattr(asked, name) for name in ("input", "model", "column", "n", "tasks")}
+    for name in ("input", "model"):  # where things are on this machine is nobody else's
+        settings[name] = Path(settings[name]).name if Path(settings[name]).exists() else settings[name]
+    settings |= asked.options
+    others = {name: getattr(asked, name) for name in ("keep_columns", "split", "backend")}
+    settings |= {name: value for name, value in others.items() if value is not None}
+    totals = {
+        "source rows": counts["rows"],
+        "paraphrases": counts["paraphrases"],
+        "source rows with a paraphrase": counts["rows"] - counts["without"] - counts["failed"],
+        "source rows of which no candidate passed": counts["without"],
+        "source rows that failed": counts["failed"],
+    }
+    totals |= {kind: counts[kind] for kind in ("prompt tokens", "completion tokens") if counts[kind]}
+    if counts["cut"]:
+        totals["source rows longer than what the model reads (`max_source_length`)"] = counts["cut"]
+    parts = [
+        f"---\n{data}\n---",
+        f"# {title}",
+        f"Paraphrases of `{settings['input']}`, written by `{settings['model']}` with `hf-paraphrase augment` "
+        f"(hf_paraphrase {__version__}). They are a model's, and nobody has checked them one by one.",
+        "Each row is a paraphrase beside the columns of its source: `source_id` says where the source stands, `rank` "
+        "is 1 for the best, and `score` puts `adequacy`, `fluency` and `novelty` into one. A source without a "
+        "paraphrase has one row, whose `error` says why.",
+        _section("Counts", "what", "number", {name: f"{value:,}" for name, value in totals.items()}),
+        _section("Settings", "setting", "value", {name: f"`{value}`" for name, value in settings.items()}),
+        _section("Rejected candidates", "reason", "candidates", _counted(counts, "rejected: ")),
+    ]
+    parts += [_section(name, *columns) for name, columns in sections.items()]
+    if counts["failed"]:
+        parts.append(_section("Failed rows", "error", "rows", _counted(counts, "failed: ")))
+    return "\n\n".join(parts) + "\n"
+
+
+def _counted(counts: Counter[str], kind: str) -> dict[str, str]:
+    found = [(name.removeprefix(kind), value) for name, value in counts.items() if name.startswith(kind)]
+    return {name: f"{value:,}" for name, value in sorted(found, key=lambda one: (-one[1], one[0]))}
+
+
+def _section(title: str, left: str, right: str, rows: dict[str, str]) -> str:
+    if not rows:
+        return f"## {title}\n\nNone."
+    lines = [f"| {name} | {value.replace('|', chr(92) + '|')} |" for name, value in rows.items()]
+    return "\n".join([f"## {title}\n", f"| {left} | {right} |", "|---|---|", *lines])

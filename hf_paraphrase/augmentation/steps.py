@@ -108,8 +108,7 @@ class ShardWriter(PipelineStep):
     def __init__(self, folder: DataFolderLike, features: Features):
         super().__init__()
         self.folder, self.columns = get_datafolder(folder), list(features)
-        added = Features.from_arrow_schema(pa.schema(list(ADDED.items())))
-        self.schema = Features({**features, **added}).arrow_schema
+        self.schema = Features({**features, **ADDED}).arrow_schema
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         """Write, and yield the documents; the file appears with the end of the last one."""
@@ -142,10 +141,8 @@ def read_counts(folder: DataFolderLike, name: str) -> Counter[str]:
         return Counter(json.loads(pq.read_metadata(file).metadata[COUNTS]))
 
 
-@cache
-def load_once(model: str, trust_remote_code: bool = False, **loading: Any) -> Paraphraser:
-    """Load a paraphraser, once in a process."""
-    return Paraphraser.from_pretrained(model, trust_remote_code=trust_remote_code, **loading)
+# Once in a process.
+load_once = cache(Paraphraser.from_pretrained)
 
 
 def find_device() -> str:

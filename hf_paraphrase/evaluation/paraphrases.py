@@ -20,7 +20,7 @@ from ..common.environment import describe_environment
 from ..common.files import write_lines
 from ..errors import InputError
 from ..generation.backends import load_writer
-from ..generation.engine import compute_perplexity, generate_candidates, generate_several
+from ..generation.engine import compute_perplexity, generate_several
 from ..generation.language_model_writer import LanguageModelWriter
 from ..generation.loading import load_paraphraser
 from ..generation.paraphrase_table import ParaphrasedTexts
@@ -367,7 +367,7 @@ def _decode(
         else:
             ask |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
             ask |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
-            written = [generate_candidates(model, tokenizer, sources, pairs=each, **ask) for each in columns]
+            written = [generate_several(model, tokenizer, sources, pairs=each, **ask) for each in columns]
             outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
             candidates = written[0]
     return _Written(outputs, candidates, time.perf_counter() - started, counts)

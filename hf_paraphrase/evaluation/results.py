@@ -91,7 +91,7 @@ class Decoding:
     num_neighbors: int | None = None  # retrieved pairs a row; None for a model that edits by none
     allow_own_pair: bool | None = None  # whether pairs that share a sentence with their row are among them
     num_candidates: int | None = None  # outputs to choose from
-    select: str | None = None  # how, as `generate_candidates` takes it
+    select: str | None = None  # how, as `generate_several` takes it
     matcher: str | None = None  # the model that "matcher" asks
     num_return_sequences: int = 1  # outputs a row; by pairs, 1 is for one of each
     # Further generation settings, from the generation config or overriding it.

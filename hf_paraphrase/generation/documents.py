@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
-from .docx import REMOVABLE, STYLES, find_docx_passages, keep_spaces, rewrite_parts
 from .markdown import MarkdownDocument
-from .prose import Markup, Passage, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
-from .styled_text import StyledSentence, find_html_passages, split_styled
+from .prose import Markup, Passage, Range, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
+from .styled_text import REMOVABLE, StyledSentence, find_docx_passages, find_html_passages, rewrite_parts, split_styled
 
 # How a sentence may start, but for the way that the old one did: nothing else can be taken for a marker.
 PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
@@ -54,14 +53,7 @@ class PlainDocument:
     """A document without markup: its prose, the `passages`, are runs of lines between blank ones."""
 
     def __init__(self, text: str):
-        self.passages: list[Passage] = []
-        run: list[tuple[int, int]] = []
-        for number, (start, end) in enumerate([*find_lines(text), (0, 0)], 1):
-            if line := text[start:end].lstrip():
-                run.append((end - len(line), end))
-            elif run:
-                self.passages.append(Passage(text, run, number - len(run), self.read_markup))
-                run = []
+        self.passages = [Passage(text, run, number, self.read_markup) for number, run in _find_runs(text)]
 
     def read_markup(self, content: str) -> Markup:
         """There is none."""
@@ -77,17 +69,11 @@ class SubtitleDocument:
 
     def __init__(self, text: str):
         self.passages: list[Passage] = []
-        cue: list[tuple[int, int]] | None = None
-        for number, (start, end) in enumerate([*find_lines(text), (0, 0)], 1):
-            line = text[start:end]
-            if TIMING.match(line):
-                cue = []
-            elif line.strip() and cue is not None:
-                cue.append((end - len(line.lstrip()), end))
-            else:
-                if cue and WHOLE_CUE.fullmatch(CUE_TAG.sub("", text[cue[0][0] : cue[-1][1]])):
-                    self.passages.append(Passage(text, cue, number - len(cue), self.read_markup))
-                cue = None
+        for number, run in _find_runs(text):
+            timed = [place for place, (start, end) in enumerate(run, 1) if TIMING.match(text[start:end])]
+            cue = run[timed[-1] :] if timed else []
+            if cue and WHOLE_CUE.fullmatch(CUE_TAG.sub("", text[cue[0][0] : cue[-1][1]])):
+                self.passages.append(Passage(text, cue, number + timed[-1], self.read_markup))
 
     def read_markup(self, content: str) -> Markup:
         """Find the tags in a text."""
@@ -100,6 +86,17 @@ class SubtitleDocument:
 
 
 Document = MarkdownDocument | PlainDocument | SubtitleDocument
+
+
+def _find_runs(text: str) -> Iterator[tuple[int, list[Range]]]:
+    """Lines that no blank one parts, without their indents, after the number of the first, from 1."""
+    run: list[Range] = []
+    for number, (start, end) in enumerate([*find_lines(text), (0, 0)], 1):
+        if line := text[start:end].lstrip():
+            run.append((end - len(line), end))
+        elif run:
+            yield number - len(run), run
+            run = []
 
 
 def format_of(name: str, format: str = "auto") -> str:
@@ -160,16 +157,13 @@ def rewrite_document(
 def _rewrite_prose(text: Any, rewrite: Rewrite, format: str, language: str) -> tuple[str, list[SentenceChange]]:
     document = _read_document(text, format)
     found = [(passage, split_passage(passage, language)) for passage in document.passages]
-    asked = [sentence for _, sentences in found for sentence in sentences if sentence.obstacle is None]
-    answers = iter(_ask(rewrite, asked))
+    answers = _ask(rewrite, [sentence for _, sentences in found for sentence in sentences])
     edits, changes = [], []
     for passage, sentences in found:
-        outcomes = [_choose(document, sentence, answers) for sentence in sentences]
+        outcomes = [_choose(document, sentence, next(answers)) for sentence in sentences]
         if not _keeps_markup(document, passage, sentences, outcomes):
-            outcomes = [
-                outcome if outcome.reason else _left("the markup of its paragraph would change")
-                for outcome in outcomes
-            ]
+            changed = _left("the markup of its paragraph would change")
+            outcomes = [outcome if outcome.reason else changed for outcome in outcomes]
         for sentence, outcome in zip(sentences, outcomes, strict=True):
             start, end = passage.offset(sentence.start), passage.offset(sentence.end)
             line = passage.line(sentence.start)
@@ -180,45 +174,34 @@ def _rewrite_prose(text: Any, rewrite: Rewrite, format: str, language: str) -> t
 
 
 def _rewrite_docx(document: bytes, rewrite: Rewrite, language: str) -> tuple[bytes, list[SentenceChange]]:
-    """Rewrite the parts of a document of Word."""
     changes: list[SentenceChange] = []
 
-    def rewrite_all(parts: dict[str, str]) -> dict[str, str]:
-        styles = parts.pop(STYLES)
-        written = {}
-        for name, text in parts.items():
-            sentences = list(split_styled(text, find_docx_passages(text, styles), language, REMOVABLE))
-            new, found = _rewrite_styled(text, sentences, rewrite)
-            changes.extend(found)
-            written[name] = keep_spaces(new) if new != text else text
-        return written
+    def rewrite_part(text: str, styles: str) -> str:
+        sentences = list(split_styled(text, find_docx_passages(text, styles), language, REMOVABLE))
+        new, found = _rewrite_styled(text, sentences, rewrite)
+        changes.extend(found)
+        return new
 
-    return rewrite_parts(document, rewrite_all), changes
+    return rewrite_parts(document, rewrite_part), changes
 
 
 def _rewrite_styled(
     text: str, sentences: Sequence[StyledSentence], rewrite: Rewrite
 ) -> tuple[str, list[SentenceChange]]:
     """Rewrite sentences that are handed over without their tags."""
-    asked = [one for one in sentences if one.obstacle is None]
-    answers = iter(_ask(rewrite, asked))
     edits, changes = [], []
-    for sentence in sentences:
-        after, source, reason = None, None, sentence.obstacle or "no rewriting was given"
-        for candidate in [] if sentence.obstacle else next(answers):
-            after = " ".join(candidate.split())
-            source = None if after in ("", sentence.text) else sentence.fit(after)
+    for sentence, candidates in zip(sentences, _ask(rewrite, sentences), strict=True):
+        start, end, after = sentence.start, sentence.end, None
+        reason: str | None = sentence.obstacle or "no rewriting was given"
+        for candidate in candidates:
+            words = " ".join(candidate.split())
+            source = None if words in ("", sentence.text) else sentence.fit(words)
             if source is not None:
-                edits.append((sentence.start, sentence.end, source))
+                edits.append((start, end, source))
+                after, reason = words, None
                 break
-            reason = "its rewriting is the same" if after == sentence.text else "its markup would change"
-        if source is None:
-            after = None
-        changes.append(
-            SentenceChange(
-                sentence.line, sentence.start, sentence.end, sentence.text, after, None if after else reason
-            )
-        )
+            reason = "its rewriting is the same" if words == sentence.text else "its markup would change"
+        changes.append(SentenceChange(sentence.line, start, end, sentence.text, after, reason))
     return replace_ranges(text, edits), changes
 
 
@@ -249,30 +232,23 @@ def _read_document(text: str, format: str) -> Document:
     return document if format == "markdown" or document.has_markup else PlainDocument(text)
 
 
-def _ask(rewrite: Rewrite, sentences: Sequence[Sentence | StyledSentence]) -> list[list[str]]:
-    """The candidates of each sentence."""
-    if not sentences:
-        return []
-    answers = list(rewrite([sentence.text for sentence in sentences]))
-    if len(answers) != len(sentences):
-        raise InputError(f"`rewrite` returned {len(answers)} answers to {len(sentences)} sentences")
-    return [_list_candidates(sentence, answer) for sentence, answer in zip(sentences, answers, strict=True)]
+def _ask(rewrite: Rewrite, sentences: Sequence[Sentence] | Sequence[StyledSentence]) -> Iterator[list[str]]:
+    """The candidates of each sentence; none for one that may not be rewritten."""
+    asked = [sentence.text for sentence in sentences if sentence.obstacle is None]
+    answers = list(rewrite(asked)) if asked else []
+    if len(answers) != len(asked):
+        raise InputError(f"`rewrite` returned {len(answers)} answers to {len(asked)} sentences")
+    for text, answer in zip(asked, answers, strict=True):
+        are_texts = isinstance(answer, Sequence) and all(isinstance(candidate, str) for candidate in answer)
+        if answer is not None and not are_texts:
+            raise InputError(f"`rewrite` must return str, lists of str or None, not {answer!r} for {text!r}")
+    left = iter([answer] if isinstance(answer, str) else list(answer or ()) for answer in answers)
+    return iter([[] if sentence.obstacle else next(left) for sentence in sentences])
 
 
-def _list_candidates(sentence: Sentence | StyledSentence, answer: Answer) -> list[str]:
-    if answer is None or isinstance(answer, str):
-        return [] if answer is None else [answer]
-    if isinstance(answer, Sequence) and all(isinstance(candidate, str) for candidate in answer):
-        return list(answer)
-    raise InputError(f"`rewrite` must return str, lists of str or None, not {answer!r} for {sentence.text!r}")
-
-
-def _choose(document: Document, sentence: Sentence, answers: Iterator[list[str]]) -> _Outcome:
-    """What becomes of a sentence, whose candidates are the next ones if it was asked for."""
-    if sentence.obstacle:
-        return _left(sentence.obstacle)
-    reason = None
-    for candidate in next(answers):
+def _choose(document: Document, sentence: Sentence, candidates: Sequence[str]) -> _Outcome:
+    reason = sentence.obstacle
+    for candidate in candidates:
         outcome = _fit(document, sentence, candidate)
         if not outcome.reason:
             return outcome

@@ -1,14 +1,17 @@
-"""Running a trained model over many texts: generating in batches, perplexity, matching pairs."""
+"""Running a trained model over many texts, cut to what it reads, in batches that fit into memory."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from tqdm.auto import tqdm
 from transformers import (
     BatchEncoding,
@@ -17,92 +20,141 @@ from transformers import (
     TextClassificationPipeline,
 )
 
+from ..common.checks import whole_number
 from ..errors import InputError
 from ..metrics.perplexity.scoring import perplexity
-from ..models.layers.language_model_head import score_words
 from ..models.layers.layer_weights import input_device
 from ..models.layers.products import prepacked
 from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
-from ..models.search.scoring_rules import log_normalizer
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
-from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
-from .input_limits import SourceCutter, halve_once
 from .selection import load_matching_pipeline
 
 logger = logging.getLogger(__name__)
+
+# Words and symbols, whose beginning or end a tokenizer may mark.
+PIECE = re.compile(r"\w+|[^\w\s]")
+# Tokens that frame a text, at most.
+FRAME = 8
+# Only this many characters per allowed token are examined.
+MOST_CHARACTERS = 100
+
+
+class SourceCutter:
+    """Truncates texts to the length that a model reads, and counts all (`read`) and the truncated ones (`cut`).
+
+    Args:
+        max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
+        quiet: Its creator reports the truncated texts.
+
+    Raises:
+        InputError: `max_source_length` is not a number of tokens.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        max_source_length: int | None = None,
+        prefix: str = "",
+        quiet: bool = False,
+    ):
+        longest = source_limit(model, tokenizer) if max_source_length is None else max_source_length
+        self.limit: Any = whole_number("max_source_length", longest, 1)
+        self.tokenizer, self.prefix, self.quiet = tokenizer, prefix, quiet
+        self.read = self.cut = 0
+
+    def __call__(self, text: str) -> str:
+        """The start of a text that fits, in whole words where it has any."""
+        self.read += 1
+        start = text[: MOST_CHARACTERS * self.limit]
+        if len(start) == len(text) and (self._is_short(text) or self._count(text) <= self.limit):
+            return text
+        self.cut += 1
+        fitting = bisect_right(range(1, len(start) + 1), self.limit, key=lambda length: self._count(start[:length]))
+        words = re.match(r".*\S(?=\s)", start[: fitting + 1], re.DOTALL)
+        return words[0] if words else start[:fitting]
+
+    def describe(self) -> str:
+        """A note on the truncated texts."""
+        return (
+            f"{self.cut:,} of {self.read:,} texts have more than {self.limit:,} tokens and are read up to there "
+            "(`max_source_length`)"
+        )
+
+    def _is_short(self, text: str) -> bool:
+        """Whether a text surely fits, without tokenizing: a token has at least one byte, or marks the end of a
+        word."""
+        if not text.isascii():
+            return len(self.prefix) + len(text) < self.limit // 8
+        return sum(len(part) + len(PIECE.findall(part)) for part in (self.prefix, text)) + FRAME <= self.limit
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer(self.prefix + text, verbose=False)["input_ids"])
+
+
+class WholeTexts(SourceCutter):
+    """Leaves texts as they are, where the length that is read is unknown."""
+
+    def __init__(self):
+        self.limit, self.cut, self.quiet = None, 0, True
+
+    def __call__(self, text: str) -> str:
+        """The text."""
+        return text
 
 
 def generate_paraphrases(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], **kwargs: Any
 ) -> list[str]:
-    """One output for each source, in order: the choice among the outputs of `generate_candidates`."""
-    return [candidates[0] for candidates in generate_candidates(model, tokenizer, sources, **kwargs)]
-
-
-def generate_candidates(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    sources: Sequence[str],
-    *,
-    batch_size: int = 64,
-    pairs: Sequence[tuple[str, str]] | None = None,
-    num_candidates: int | None = None,
-    select: str = "score",
-    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
-    trust_remote_code: bool = False,
-    **generate_kwargs: Any,
-) -> list[list[str]]:
-    """The outputs to choose from for each source, in order, the chosen one first.
-
-    Args:
-        num_candidates: Number of outputs to choose from, with a beam at least as wide; other arguments as in
-            `generate_outputs`.
-        select: How: "score", "jaccard" or another rule of `generation.select_candidates`.
-        matcher: The model that "matcher" asks.
-        trust_remote_code: Let that model's own code run.
-        generate_kwargs: Handed to `generate_several`: `decoding`, and arguments of `model.generate`.
-    """
-    if select == "matcher":
-        matcher = load_matching_pipeline(matcher, trust_remote_code)
-    count = num_candidates or 1
-    several = generate_several(model, tokenizer, sources, count, batch_size=batch_size, pairs=pairs, **generate_kwargs)
-    rows = [row for row, text in enumerate(sources) if text.strip()]
-    request = GenerationRequest(num_candidates=count, select=select, matcher=matcher)
-    places = request.choose([sources[row] for row in rows], [several[row] for row in rows])
-    for row, place in zip(rows, places, strict=True):
-        several[row].insert(0, several[row].pop(place))
-    return several
+    """One output for each source, in order; arguments as in `generate_several`."""
+    return [outputs[0] for outputs in generate_several(model, tokenizer, sources, **kwargs)]
 
 
 def generate_several(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: Sequence[str],
-    count: int,
+    num_candidates: int = 1,
     *,
     batch_size: int = 64,
     pairs: Sequence[tuple[str, str]] | None = None,
     keep_unknown: bool = False,
+    select: str = "score",
+    matcher: str | os.PathLike | TextClassificationPipeline | None = None,
+    trust_remote_code: bool = False,
     **generate_kwargs: Any,
 ) -> list[list[str]]:
-    """Several outputs for each source, the likeliest first; from a beam at least as wide.
+    """Several outputs for each source, in order; from a beam at least as wide.
 
     Args:
-        count: Outputs per source; other arguments as in `generate_outputs`.
+        num_candidates: Outputs per source; other arguments as in `generate_outputs`.
+        select: How one is chosen: "score", "jaccard" or another rule of `generation.select_candidates`.
+        matcher: The model that "matcher" asks.
+        trust_remote_code: Let that model's own code run.
         generate_kwargs: `decoding`, a key of `DECODINGS`, and arguments of `model.generate`.
+
+    Returns:
+        The chosen output of each source, then the others, the likeliest first.
     """
-    request = GenerationRequest.from_kwargs(num_candidates=count, **generate_kwargs)
+    if select == "matcher":
+        matcher = load_matching_pipeline(matcher, trust_remote_code)
+    choosing: dict[str, Any] = {"num_candidates": num_candidates, "select": select, "matcher": matcher}
+    request = GenerationRequest.from_kwargs(**choosing, **generate_kwargs)
     cutter = SourceCutter(model, tokenizer, prefix=read_prefix(model.config))
-    sources = [cutter(source) if source.strip() else source for source in sources]
-    outputs = generate_outputs(
-        model, tokenizer, sources, request, batch_size=batch_size, pairs=pairs, keep_unknown=keep_unknown
-    )
+    read = [cutter(source) if source.strip() else source for source in sources]
+    options: dict[str, Any] = {"batch_size": batch_size, "pairs": pairs, "keep_unknown": keep_unknown}
+    outputs = generate_outputs(model, tokenizer, read, request, **options)
     if cutter.cut:
         logger.warning(cutter.describe())
-    return [[output.text for output in group] for group in outputs]
+    several = [[output.text for output in group] for group in outputs]
+    rows = [row for row, text in enumerate(sources) if text.strip()]
+    places = request.choose([sources[row] for row in rows], [several[row] for row in rows])
+    for row, place in zip(rows, places, strict=True):
+        several[row].insert(0, several[row].pop(place))
+    return several
 
 
 def generate_outputs(
@@ -141,22 +193,17 @@ def generate_outputs(
     check_arguments_of_a_text(request.parameters, len(sources))
     request.generate_kwargs(model, tokenizer)  # which refuses what cannot be
     sources = [drop_invisible(source) for source in sources]
-    outputs = [[Output("")] * request.count_outputs(model) for _ in sources]
     limit = source_limit(model, tokenizer) if max_source_length is None else max_source_length
     prefix = read_prefix(model.config) if prefix is None else prefix
     options: dict[str, Any] = {"prefix": prefix, "max_length": limit, "keep_unknown": keep_unknown}
 
     def generate(rows: list[int]) -> list[list[Output]]:
-        texts, pairs_of_texts = _pick(rows, sources, pairs)
+        texts, pairs_of_texts = pick(rows, sources, pairs)
         return write_batch(model, tokenizer, texts, pairs_of_texts, request, **options)
 
-    with inference(model):
-        rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
-        lengths = list(map(len, sources))
-        for rows in batches_by_length(lengths, rows_with_text, batch_size, description):
-            for row, found in zip(rows, run_halving(generate, rows), strict=True):
-                outputs[row] = found
-    return outputs
+    rows_with_text = [row for row, text in enumerate(sources) if text.strip()]
+    found = run_by_length(model, generate, list(map(len, sources)), batch_size, rows_with_text, description)
+    return [group or [Output("")] * request.count_outputs(model) for group in found]
 
 
 def compute_perplexity(
@@ -191,82 +238,21 @@ def compute_perplexity(
     ]
     if not rows_with_text:
         raise InputError("no perplexity to compute: every row lacks a source or a target")
-    total, tokens, sources = 0.0, 0, _prefixed(model, sources)
+    prefix, losses, counts = read_prefix(model.config), [], []
+    sources = [prefix + source for source in sources]
 
-    def measure(rows: list[int]) -> list[tuple[float, int]]:
-        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-        return [(model(**inputs).loss.item(), int((inputs["labels"] != -100).sum()))]
+    def measure(rows: list[int]) -> list[int]:
+        inputs = encode_with_labels(model, tokenizer, *pick(rows, sources, targets, pairs))
+        loss = model(**inputs).loss.item()
+        counts.append(int((inputs["labels"] != -100).sum()))
+        losses.append(loss * counts[-1])
+        return rows
 
-    with inference(model):
-        for rows in batches_by_length(list(map(len, sources)), rows_with_text, batch_size, "perplexity"):
-            for loss, count in run_halving(measure, rows):
-                total, tokens = total + loss * count, tokens + count
-    return {"perplexity": perplexity([total], [tokens])["perplexity"], "tokens": tokens}
-
-
-def mean_log_probs(*args: Any, **kwargs: Any) -> list[float]:
-    """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
-    return [sum(log_probs) / len(log_probs) for log_probs in token_log_probs(*args, **kwargs)]
+    run_by_length(model, measure, list(map(len, sources)), batch_size, rows_with_text, "perplexity")
+    return {"perplexity": perplexity([sum(losses)], [sum(counts)])["perplexity"], "tokens": sum(counts)}
 
 
-def token_log_probs(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    *,
-    batch_size: int = 64,
-    pairs: Sequence[tuple[str, str]] | None = None,
-    description: str | None = "scoring",
-) -> list[list[float]]:
-    """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
-
-    Args:
-        model: Any sequence-to-sequence model.
-        tokenizer: Its tokenizer. All tokens of a target count, including end-of-sequence tokens.
-        sources: Texts with words.
-        targets: One text with words for each source. What exceeds `source_limit` is cut, on both sides.
-        batch_size: Batch size; rows of similar length share a batch.
-        pairs: For each source the pair to edit it by, for a model that does so.
-        description: Of the progress bar; None for none.
-    """
-    found: list[list[float]] = [[] for _ in sources]
-    sources, targets = _with_stand_ins(tokenizer, sources, targets)
-    # By targets first: most of the work is the vocabulary's, at each of their positions.
-    lengths = list(zip(*(map(len, texts) for texts in (targets, sources)), strict=True))
-
-    def measure(rows: list[int]) -> list[list[float]]:
-        inputs = _encode_with_labels(model, tokenizer, *_pick(rows, sources, targets, pairs))
-        labels = inputs["labels"]
-        if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed, which nobody reads
-            shift = cast(Any, model).prepare_decoder_input_ids_from_labels
-            inputs["decoder_input_ids"] = shift(labels=inputs.pop("labels"))
-        is_token = labels != -100
-        if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
-            own = cast(Any, model)
-            states = own.model(**inputs, return_dict=True).last_hidden_state
-            logits = score_words(own.lm_head, states[is_token]).float()
-        else:
-            logits = model(**inputs).logits[is_token].float()
-        chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
-        return [part.tolist() for part in chosen.squeeze(1).split(is_token.sum(1).tolist())]
-
-    with inference(model):
-        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, description):
-            for row, log_probs in zip(rows, run_halving(measure, rows), strict=True):
-                found[row] = log_probs
-    return found
-
-
-def _with_stand_ins(
-    tokenizer: PreTrainedTokenizerBase, sources: Sequence[str], targets: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Sources and targets as the model reads and writes them."""
-    found = [find_stand_ins(tokenizer, f"{source} {target}") for source, target in zip(sources, targets, strict=True)]
-    return list(map(put_stand_ins, sources, found)), list(map(put_stand_ins, targets, found))
-
-
-def _encode_with_labels(
+def encode_with_labels(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     sources: list[str],
@@ -301,57 +287,70 @@ def match_pairs(
     Returns:
         Logits, `(pairs, num_labels)`.
     """
-    logits = torch.empty(len(first), cast(int, model.config.num_labels))
     lengths = [len(one) + len(other) for one, other in zip(first, second, strict=True)]
     options = {"truncation": True, "max_length": source_limit(model, tokenizer)}
 
     def match(rows: list[int]) -> list[torch.Tensor]:
-        inputs = tokenizer(*_pick(rows, first, second), padding=True, return_tensors="pt", **options)
+        inputs = tokenizer(*pick(rows, first, second), padding=True, return_tensors="pt", **options)
         return list(model(**inputs.to(input_device(model))).logits.float().cpu())
 
-    with inference(model):
-        for rows in batches_by_length(lengths, list(range(len(lengths))), batch_size, "matching"):
-            for row, found in zip(rows, run_halving(match, rows), strict=True):
-                logits[row] = found
-    return logits
+    found = run_by_length(model, match, lengths, batch_size, description="matching")
+    return torch.stack(found) if found else torch.empty(0, cast(int, model.config.num_labels))
 
 
-def batches_by_length(
-    lengths: Sequence[Any], rows: list[int], batch_size: int, description: str | None
-) -> Iterator[list[int]]:
-    """Batches of rows of similar length, longest first, so that running out of memory happens at once.
+def run_by_length(
+    model: PreTrainedModel,
+    run: Callable[[list[int]], list[Any]],
+    lengths: Sequence[Any],
+    batch_size: int,
+    rows: Sequence[int] | None = None,
+    description: str | None = None,
+) -> list[Any]:
+    """Run a model on batches of texts of similar length, without dropout and gradients.
+
+    The longest come first, so that running out of memory happens at once; a batch that does not fit is halved.
 
     Args:
+        run: From the places of a batch to a result for each.
         lengths: Of all texts, in characters, which need no tokenizer: numbers, or tuples of them.
-        rows: Places of the texts to put into batches.
         batch_size: Rows of a batch.
+        rows: Places of the texts to run; None for all.
         description: Of the progress bar; None for none.
+
+    Returns:
+        The result of each text; None for those that are not among `rows`.
     """
-    rows = sorted(rows, key=lambda row: lengths[row], reverse=True)
+    found: list[Any] = [None] * len(lengths)
+    rows = sorted(range(len(lengths)) if rows is None else rows, key=lambda row: lengths[row], reverse=True)
     is_off = description is None or not is_watched()
-    with tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
+    with inference(model), tqdm(total=len(rows), desc=description, unit="sentence", disable=is_off) as progress:
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
-            yield batch
+            for row, result in zip(batch, halve_once(run, batch), strict=True):
+                found[row] = result
             progress.update(len(batch))
+    return found
 
 
-def run_halving(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
-    """The result of a batch, halved if it does not fit into memory."""
+def halve_once(run: Callable[[list[int]], list[Any]], rows: list[int]) -> list[Any]:
+    """Run a batch of rows; where it does not fit into memory, once more in halves.
 
-    def in_parts(size: int) -> list[Any]:
-        return [found for start in range(0, len(rows), size) for found in run(rows[start : start + size])]
+    Unlike accelerate's `find_executable_batch_size`, whose judgement of errors it takes, it then lets the error go on.
+    """
+    try:
+        return run(rows)
+    except RuntimeError as error:
+        if len(rows) < 2 or not should_reduce_batch_size(error):
+            raise
+    # Outside of the handler, where nothing holds on to what filled the memory.
+    clear_device_cache(garbage_collection=True)
+    half = (len(rows) + 1) // 2
+    logger.warning("%d texts at once do not fit into memory; %d are tried", len(rows), half)
+    return run(rows[:half]) + run(rows[half:])
 
-    return halve_once(in_parts, len(rows))
 
-
-def _prefixed(model: PreTrainedModel, sources: Sequence[str], prefix: str | None = None) -> list[str]:
-    """The sources as the model was trained to read them."""
-    prefix = read_prefix(model.config) if prefix is None else prefix
-    return [prefix + source for source in sources]
-
-
-def _pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
+def pick(rows: list[int], *columns: Sequence | None) -> list[Any]:
+    """The values of some rows, from columns that may be missing."""
     return [None if column is None else [column[row] for row in rows] for column in columns]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from transformers import (
@@ -20,41 +20,24 @@ from transformers import (
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
-from .ctranslate2_engine import CTranslate2Generator
-from .engine import batches_by_length, inference, run_halving
-from .input_limits import SourceCutter
+from .engine import SourceCutter, run_by_length
 from .prompts import Prompt, PromptEncoder
 from .protected_text import find_kept
 from .seeded_sampling import sample_seeded
-from .writers import Ask, Candidate, ModelWriter
+from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
-DECODINGS = ("sample", "beam")
 # Where neither the caller nor the model's generation config says otherwise: lively, but of likely words.
-SAMPLING: dict[str, float | None] = {
-    "temperature": 0.8,
-    "top_p": 0.95,
-    "top_k": 50,
-    "min_p": None,
-    "repetition_penalty": None,
-}
-BEAM: dict[str, float | None] = {
-    "num_beams": None,
-    "length_penalty": None,
-    "repetition_penalty": None,
-    "no_repeat_ngram_size": None,
-}
+SAMPLING = {"temperature": 0.8, "top_p": 0.95, "top_k": 50}
 LENGTHS = ("max_new_tokens", "min_new_tokens")
+# The arguments of each decoding.
+OPTIONS_OF = {
+    "sample": (*LENGTHS, *SAMPLING, "min_p", "repetition_penalty"),
+    "beam": (*LENGTHS, "num_beams", "length_penalty", "repetition_penalty", "no_repeat_ngram_size"),
+}
 # An answer is not much longer than its text.
 TOKENS_A_TOKEN, MORE_TOKENS = 2, 32
 # Most tokens of an answer are a multiple, so that few texts of a batch differ in it.
 TOKENS_STEP = 16
-
-
-class _Prompted(NamedTuple):
-    """A text as the model reads it: tokens of the prompt, and most tokens of an answer."""
-
-    ids: list[int]
-    longest: int
 
 
 class LanguageModelWriter(ModelWriter):
@@ -93,75 +76,56 @@ class LanguageModelWriter(ModelWriter):
 
     def check(self, ask: Ask) -> None:
         """Refuse what this writer cannot do."""
-        if ask.decoding not in DECODINGS:
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with a language model, which has "
-                f"{' and '.join(DECODINGS)}"
-            )
+        if ask.decoding not in OPTIONS_OF:
+            known = " and ".join(OPTIONS_OF)
+            raise InputError(f"`decoding={ask.decoding!r}` is not available with a language model, which has {known}")
         super().check(ask)
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts."""
         prompted = [self._prompted(text, ask) for text in texts]
-        found: list[list[Candidate]] = [[] for _ in texts]
 
         def generate(rows: list[int]) -> list[list[Candidate]]:
             return self._write_batch([texts[row] for row in rows], [prompted[row] for row in rows], ask)
 
-        with inference(self.model):
-            for rows in batches_by_length(list(map(len, texts)), list(range(len(texts))), ask.batch_size, None):
-                for row, group in zip(rows, run_halving(generate, rows), strict=True):
-                    found[row] = group
-        return found
+        return run_by_length(self.model, generate, list(map(len, texts)), ask.batch_size)
 
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
+    def mean_log_probs(self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None) -> list[float]:
         """How probable the model finds each target as the answer to its source, the end of the answer included."""
-        scores = [0.0] * len(sources)
-        joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
 
         def measure(rows: list[int]) -> list[float]:
             prompts = [self.encoder.encode(sources[row], None, ()) for row in rows]
             return self._score(prompts, [self.encoder.encode_answer(targets[row]) for row in rows])
 
-        with inference(self.model):
-            for rows in batches_by_length(list(map(len, joined)), list(range(len(joined))), batch_size, None):
-                for row, mean in zip(rows, run_halving(measure, rows), strict=True):
-                    scores[row] = mean
-        return scores
+        lengths = [len(source) + len(target) for source, target in zip(sources, targets, strict=True)]
+        return run_by_length(self.model, measure, lengths, batch_size)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         """The arguments of `generate()`."""
         options = {"pad_token_id": self.pad, "eos_token_id": self.ends or None}
         options["num_return_sequences"] = count = ask.num_candidates
-        own = {"sample": SAMPLING, "beam": BEAM}[ask.decoding]
+        known = OPTIONS_OF[ask.decoding]
         given = {name: value for name, value in ask.generate_kwargs.items() if value is not None}
-        for name in given:
-            if name not in (*LENGTHS, *own):
-                raise InputError(
-                    f"`{name}` is not available with a language model and `decoding={ask.decoding!r}`; there are: "
-                    f"{', '.join((*LENGTHS, *own))}"
-                )
+        if unknown := [name for name in given if name not in known]:
+            raise InputError(
+                f"`{unknown[0]}` is not available with a language model and `decoding={ask.decoding!r}`; there are: "
+                f"{', '.join(known)}"
+            )
         if ask.decoding == "beam":
             return {**options, "do_sample": False, **given, "num_beams": max(given.get("num_beams", 1), count)}
         decided = self.model.generation_config.to_diff_dict()
-        usual = {name: value for name, value in SAMPLING.items() if value is not None and name not in decided}
+        usual = {name: value for name, value in SAMPLING.items() if name not in decided}
         return {**options, **usual, **given, "do_sample": True, "num_beams": 1}
 
-    def _write_batch(self, texts: list[str], prompted: list[_Prompted], ask: Ask) -> list[list[Candidate]]:
-        options, count = self._request(ask), ask.num_candidates
+    def _write_batch(self, texts: list[str], prompted: list[tuple[list[int], int]], ask: Ask) -> list[list[Candidate]]:
+        options, count, prompts = self._request(ask), ask.num_candidates, [prompt for prompt, _ in prompted]
         expanded = max(count, options["num_beams"])
-        shared, cache = self._share([one.ids for one in prompted], len(texts) * expanded, ask.strength)
-        ids, mask = self._pad([one.ids for one in prompted], shared)
+        shared, cache = self._share(prompts, len(texts) * expanded, ask.strength)
+        ids, mask = self._pad(prompts, shared)
         log_probs = LogProbs()
         if ask.decoding == "sample":
             options |= {"custom_generate": sample_seeded, "seed": ask.seed, "recorder": log_probs}
-        longest = [options.get("max_new_tokens", one.longest) for one in prompted]
+        longest = [options.get("max_new_tokens", most) for _, most in prompted]
         own = OwnLength(longest, ids.shape[1])
         options |= {"max_new_tokens": max(longest), "stopping_criteria": StoppingCriteriaList([own])}
         if cache is not None:
@@ -189,12 +153,13 @@ class LanguageModelWriter(ModelWriter):
             known = math.exp(mean) if is_whole and mean is not None else None
             yield Candidate(found, fluency=known)
 
-    def _prompted(self, text: str, ask: Ask) -> _Prompted:
+    def _prompted(self, text: str, ask: Ask) -> tuple[list[int], int]:
+        """Tokens of the prompt for a text, and most tokens of an answer."""
         kept = [part for kind in ask.keep for part in find_kept(text, kind)] if self.prompt.keep else []
         length = len(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
         ids = self.encoder.encode(text, ask.strength, list(dict.fromkeys(kept)))
         steps = math.ceil((TOKENS_A_TOKEN * length + MORE_TOKENS) / TOKENS_STEP)
-        return _Prompted(ids, steps * TOKENS_STEP)
+        return ids, steps * TOKENS_STEP
 
     def _pad(self, rows: list[list[int]], shared: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Put padding between what rows share and what they do not; tokens and mask, where the model is."""
@@ -251,52 +216,6 @@ class LanguageModelWriter(ModelWriter):
         counts = torch.tensor([len(answer) for answer in answers], device=ids.device)
         is_answer = torch.arange(longest, 0, -1, device=ids.device) <= counts.unsqueeze(1)
         return (chosen.masked_fill(~is_answer, 0.0).sum(1) / counts.clamp(min=1)).tolist()
-
-
-class CTranslate2LanguageModelWriter(LanguageModelWriter):
-    """Writes and scores by CTranslate2, which has beam search alone; other arguments as in `LanguageModelWriter`."""
-
-    def __init__(self, generator: CTranslate2Generator, *arguments: Any):
-        super().__init__(*arguments)
-        self.generator = generator
-
-    def default_decoding(self, n: int) -> str:
-        """The one that there is."""
-        return "beam"
-
-    def check(self, ask: Ask) -> None:
-        """Refuse what this writer cannot do."""
-        if ask.decoding != "beam":
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
-            )
-        super().check(ask)
-        self.generator.check(self._request(ask))
-
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
-        """Write candidates of texts; those share a batch whose prompts, and longest answers, have the same length.
-
-        CTranslate2's beam search for a prompt depends on shorter prompts in its batch.
-        """
-        prompted, request = [self._prompted(text, ask) for text in texts], self._request(ask)
-        limits = [request.get("max_new_tokens", one.longest) for one in prompted]
-        alike: dict[tuple[int, int], list[int]] = {}
-        for row, limit in enumerate(limits):
-            alike.setdefault((limit, len(prompted[row].ids)), []).append(row)
-        found: list[list[Candidate]] = [[] for _ in texts]
-        for (limit, _), rows in alike.items():
-            ids = [prompted[row].ids for row in rows]
-            _, shared = self._beginning(ids, ask.strength)
-            options = {**request, "max_new_tokens": limit}
-            written = self.generator.generate(ids, shared, self.ends, ask.batch_size, **options)
-            for row, group in zip(rows, written, strict=True):
-                found[row] = [one for answer in group for one in self._read_answer(texts[row], limit, *answer)]
-        return found
-
-    def _score(self, prompts: list[list[int]], answers: list[list[int]]) -> list[float]:
-        rows = self.generator.log_probs([prompt + answer for prompt, answer in zip(prompts, answers, strict=True)])
-        means = zip(rows, map(len, answers), strict=True)
-        return [sum(row[-length:]) / length if length else 0.0 for row, length in means]
 
 
 class LogProbs(LogitsProcessor):

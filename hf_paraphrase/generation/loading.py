@@ -152,10 +152,6 @@ def _load(
         raise FileNotFoundError(describe_absence(path, at=at)) from error
     if "gguf_file" in model_kwargs:
         hub = {**hub, "gguf_file": model_kwargs["gguf_file"]}
-    return model, _load_tokenizer(path, trust_remote_code, hub)
-
-
-def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool, hub: dict[str, Any]) -> PreTrainedTokenizerBase:
     message = f"{path} holds a model but no tokenizer; save one there with `save_pretrained`"
     try:
         tokenizer = load_tokenizer(path, trust_remote_code, **hub)
@@ -166,4 +162,4 @@ def _load_tokenizer(path: str | os.PathLike, trust_remote_code: bool, hub: dict[
     # For architectures with a tokenizer class of their own, transformers makes one without words from nothing.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise InputError(message)
-    return tokenizer
+    return model, tokenizer

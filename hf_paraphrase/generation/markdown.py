@@ -229,12 +229,9 @@ def _mask(span: str, before: str) -> str:
     # A footnote number at the end of a sentence belongs to that sentence.
     if len(span) > 2 and before in tuple('.!?…"”’)]') and span[0] in "[<":
         return f"[{'1' * (len(span) - 2)}]"
-    return "Q" * (len(span) - 1) + ("." if _ends_sentence(span) else "Q")
-
-
-def _ends_sentence(span: str) -> bool:
     inner = span.rstrip("*_~")
-    return inner != span and inner.rstrip("\"'”’)").endswith((".", "!", "?", "…"))
+    ends_sentence = inner != span and inner.rstrip("\"'”’)").endswith((".", "!", "?", "…"))
+    return "Q" * (len(span) - 1) + ("." if ends_sentence else "Q")
 
 
 def _has_markup(passage: Passage) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from ..common.checks import is_number, whole_number
+from ..datasets.sentences import split_by_rules
 from ..errors import InputError
 from ..metrics.pinc.scoring import pinc
-from .faults import find_fault
+from ..metrics.words import ngrams, split_words
 from .protected_text import DEFAULT_KEEP, check_keep, find_change
-from .set_selection import choose_diverse, normal_form
+from .writers import Candidate, Judged
 
 SCORES = ("adequacy", "fluency", "novelty")
 # They gave the best iBLEU on validation questions of Quora, by a model of words and one of pieces together. Adequacy
@@ -29,7 +30,6 @@ PRESETS: Mapping[str, tuple[str, tuple[float, float, float]]] = {
 }
 # The reason of a candidate that passed every rule.
 NOT_CHOSEN = "others were chosen"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 # By what the logarithm of a score falls for all the novelty that is wanted and missing.
 NOVELTY_PENALTY = 10.0
 # The floors of that measurement.
@@ -37,6 +37,15 @@ MIN_ADEQUACY, MIN_NOVELTY = 0.03, 0.1
 # Of the open judge: of 260 pairs of one meaning, 2% have less than 0.34; of those that differ in a negation, 75% have
 # less than 0.07.
 MIN_OPEN_ADEQUACY = 0.1
+# Quotation marks are counted together, for a paraphrase may write “yes” for "yes"; backticks enclose code.
+QUOTATION_MARKS = '"“”„‟«»「」『』'
+BRACKETS = ("()", "[]", "{}", "（）")
+# Longest n-grams by which texts are compared.
+MAX_ORDER = 4
+# Spaces, punctuation and invisible characters; symbols such as + stay, and so do marks, which are vowels in many
+# scripts.
+IGNORED = ("Z", "P", "C")
+IGNORED_ASCII = {code: None for code in range(128) if unicodedata.category(chr(code))[0] in IGNORED}
 
 
 class Paraphrase(NamedTuple):
@@ -46,8 +55,8 @@ class Paraphrase(NamedTuple):
         text: The paraphrase.
         score: All three in one, by which paraphrases are ordered: see `combine_scores`; less where `wanted_novelty` is
             missed.
-        adequacy: How well it preserves the meaning, by the chosen judge: see `generation.adequacy`.
-        fluency: How well it reads, by a language model: see `generation.fluency`.
+        adequacy: How well it preserves the meaning, by the chosen judge: see `generation.judges`.
+        fluency: How well it reads, by a language model: see `generation.judges`.
         novelty: How much of the wording is new: see `score_novelty`.
         reason: Why it was rejected; None for a paraphrase. Candidates rejected by a rule or an earlier score are not
             scored further.
@@ -113,31 +122,24 @@ class Choice:
             )
         object.__setattr__(self, "weights", tuple(map(float, weights)))
 
-    def sift(
-        self,
-        source: str,
-        texts: Sequence[str],
-        *,
-        fluency: Mapping[str, float | None] = NOTHING,
-        reasons: Mapping[str, str | None] = NOTHING,
-        ignore_case: bool = False,
-    ) -> list[Paraphrase]:
+    def sift(self, source: str, candidates: Iterable[Candidate], *, ignore_case: bool = False) -> list[Paraphrase]:
         """Reject without a model: empty texts, copies, duplicates, faults, violations of `keep`, low scores.
 
         Args:
             source: The text.
-            texts: Its candidates.
-            fluency: Of those texts of which it is known.
-            reasons: Why those texts cannot be paraphrases that whoever wrote them rejects.
+            candidates: Its candidates; of two with the same text the first counts.
             ignore_case: Whether the model that wrote them knows no case.
 
         Returns:
             The distinct texts, in order, with the reasons for rejection. Those that a score is
             below keep what is known.
         """
+        first: dict[str, Candidate] = {}
+        for candidate in candidates:
+            first.setdefault(candidate.text, candidate)
         forms: dict[str, str | None] = {normal_form(source): None}
         sifted = []
-        for text in dict.fromkeys(texts):
+        for text, candidate in first.items():
             form = normal_form(text)
             reason: str | None
             if not form:
@@ -146,13 +148,13 @@ class Choice:
                 reason = "is the source" if forms[form] is None else f"is the same as {forms[form]!r}"
             else:
                 forms[form] = text
-                reason = reasons.get(text) or find_fault(source, text)
+                reason = candidate.reason or find_fault(source, text)
                 reason = reason or find_change(source, text, self.keep, ignore_case=ignore_case)
             sifted.append(Paraphrase(text, reason=reason))
         left = [one for one in sifted if one.reason is None]
         novelty = iter(score_novelty([source] * len(left), [one.text for one in left]))
         return [
-            self._check_floors(one._replace(novelty=next(novelty), fluency=fluency.get(one.text)))
+            self._check_floors(one._replace(novelty=next(novelty), fluency=first[one.text].fluency))
             if one.reason is None
             else one
             for one in sifted
@@ -172,12 +174,51 @@ class Choice:
         rejected = [one for one in rated if one.reason is not None] + left if self.return_rejected else []
         return _best_first([passing[place] for place in sorted(chosen)]) + _best_first(rejected)
 
-    def find_most_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
+    def judge(
+        self,
+        groups: Sequence[list[Paraphrase]],
+        judged: Sequence[Sequence[Judged]],
+        score: Callable[[list[Judged], int], Sequence[float]],
+        batch_size: int,
+        judges_alone: bool,
+    ) -> None:
+        """Give the candidates of many texts that passed all rules their adequacy, in place.
+
+        Where a judge looks at each candidate alone and only the best scores count, the most hopeful of each text are
+        judged first, then those that could still score as well. The others, which no adequacy would help, get the
+        reason `NOT_CHOSEN` instead: the choice is the same.
+
+        Args:
+            groups: For each text its candidates, with fluency and novelty, or with a reason for rejection.
+            judged: For each text what the judge reads of those without a reason.
+            score: The judge.
+            batch_size: Candidates at once.
+            judges_alone: Whether its number for a candidate is that for any others beside it.
+        """
+        passing = [[place for place, one in enumerate(group) if one.reason is None] for group in groups]
+        # Of a text alone, a second batch takes longer than it saves.
+        may_skip = judges_alone and len(groups) > 1 and not self.diversity and not self.return_rejected
+        for find in (self._find_most_hopeful, self._find_hopeful) if may_skip else (_find_all,):
+            asked = [
+                (group, places[number], texts[number])
+                for group, places, texts in zip(groups, passing, judged, strict=True)
+                for number in find([group[place] for place in places])
+            ]
+            scores = score([text for *_, text in asked], batch_size) if asked else []
+            for (group, place, _), adequacy in zip(asked, scores, strict=True):
+                group[place] = group[place]._replace(adequacy=adequacy)
+        for group in groups:
+            group[:] = [
+                one._replace(reason=NOT_CHOSEN) if one.reason is None and one.adequacy is None else one
+                for one in group
+            ]
+
+    def _find_most_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
         """Places of the `n` candidates that would score best if all were fully adequate."""
         bounds = [self._bound(one) for one in candidates]
         return sorted(range(len(bounds)), key=lambda place: -bounds[place])[: self.n]
 
-    def find_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
+    def _find_hopeful(self, candidates: Sequence[Paraphrase]) -> list[int]:
         """Places of the candidates without adequacy that could yet be chosen, whatever theirs is, with no diversity.
 
         A score grows with adequacy, so none exceeds that with an adequacy of 1.
@@ -254,3 +295,88 @@ def score_novelty(sources: Sequence[str], candidates: Sequence[str]) -> list[flo
 
 def _best_first(candidates: list[Paraphrase]) -> list[Paraphrase]:
     return sorted(candidates, key=lambda one: -1.0 if one.score is None else one.score, reverse=True)
+
+
+def _find_all(candidates: Sequence[Paraphrase]) -> range:
+    return range(len(candidates))
+
+
+def normal_form(text: str) -> str:
+    """A text without case, spaces and punctuation, in one Unicode form: where it is equal, two texts count as one."""
+    if text.isascii():
+        return text.lower().translate(IGNORED_ASCII)
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(character for character in text if unicodedata.category(character)[0] not in IGNORED)
+
+
+def find_fault(source: str, candidate: str) -> str | None:
+    """Describe a formal fault of a candidate; None if nothing is.
+
+    A model that stops too late continues after the paraphrase: it opens a quotation or adds a sentence. A
+    sentence that is merely divided in two, and gets no longer by it, passes.
+
+    Args:
+        source: The text; of marks that it leaves open itself, nothing is asked.
+    """
+    open_before = _find_open(source)
+    for mark in _find_open(candidate):
+        if mark not in open_before:
+            return f"leaves {mark!r} unpaired"
+    is_longer = len(candidate.split()) > len(source.split())
+    if is_longer and len(split_by_rules(candidate)) > len(split_by_rules(source)):
+        return "adds a sentence"
+    return None
+
+
+def _find_open(text: str) -> list[str]:
+    """The marks that come in pairs, each by its first, which a text has too many or too few of."""
+    odd = [marks[0] for marks in (QUOTATION_MARKS, "`") if sum(map(text.count, marks)) % 2]
+    return odd + [pair[0] for pair in BRACKETS if text.count(pair[0]) != text.count(pair[1])]
+
+
+def choose_diverse(
+    source: str, candidates: Sequence[str], scores: Sequence[float], n: int, diversity: float
+) -> list[int]:
+    """Choose candidates in turn by maximal marginal relevance (Carbonell and Goldstein 1998).
+
+    Each is the one with most of `(1 - diversity) * score - diversity * likeness`, where likeness is the mean of two
+    shares of n-grams, n from 1 to 4: that which a candidate has in common with the source, so that 1 less that is its
+    PINC, and the greatest that it has in common with one chosen before, averaged over both directions. Beyond the
+    paper, which knows the latter alone: sets are to be unlike the source as well. At 0 these are the `n` of the
+    highest scores.
+
+    Args:
+        source: The text.
+        candidates: Its paraphrases.
+        scores: A number for each, from 0 to 1.
+        n: Maximum number to choose.
+        diversity: From 0 to 1.
+
+    Returns:
+        Their places, in the order in which they were chosen; of equals, what comes first.
+    """
+    *grams, of_source = (_ngram_sets(words) for words in split_words([*candidates, source], lowercase=True))
+    to_source, to_chosen = [_share(each, of_source) for each in grams], [0.0] * len(grams)
+    chosen: list[int] = []
+    left = list(range(len(grams)))
+
+    def margin(place: int) -> float:
+        return (1 - diversity) * scores[place] - diversity * (to_source[place] + to_chosen[place]) / 2
+
+    while left and len(chosen) < n:
+        best = max(left, key=margin)
+        left.remove(best)
+        chosen.append(best)
+        for place in left:
+            likeness = (_share(grams[place], grams[best]) + _share(grams[best], grams[place])) / 2
+            to_chosen[place] = max(to_chosen[place], likeness)
+    return chosen
+
+
+def _ngram_sets(words: list[str]) -> list[set[tuple[str, ...]]]:
+    return [set(ngrams(words, order)) for order in range(1, MAX_ORDER + 1)]
+
+
+def _share(grams: list[set], others: list[set]) -> float:
+    shares = [len(one & other) / len(one) for one, other in zip(grams, others, strict=True) if one]
+    return sum(shares) / len(shares) if shares else 0.0

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,32 +17,28 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..common.checks import whole_number
+from ..common.files import check_unicode
 from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.layers.products import prepacked
 from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
+from ..models.text.encoded_inputs import check_strength
 from ..models.text.surface import drop_invisible
 from ..progress import is_watched
 from ..released import RELEASED
-from .adequacy import Adequacy, Judged, check_adequacy, load_adequacy
+from . import judges
 from .backends import load_writer
 from .documents import SentenceChange, rewrite_document
-from .fluency import CausalFluency, OwnFluency, load_causal_fluency
-from .hopeful import judge_candidates
-from .input_limits import SourceCutter, WholeTexts, check_each_is_text
+from .engine import SourceCutter
 from .int8 import count_parameters
 from .loading import check_loading_arguments, load_paraphraser
-from .open_judge import OpenJudge
-from .own_text import OwnText
-from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule
+from .paraphrase_choice import MIN_ADEQUACY, MIN_NOVELTY, MIN_OPEN_ADEQUACY, Choice, Paraphrase, find_rule, normal_form
 from .paraphrase_table import ParaphrasedTexts, Paraphrases
 from .prompts import Prompt
 from .protected_text import DEFAULT_KEEP, check_keep
 from .server_writer import is_address
-from .set_selection import normal_form
-from .strength import read_strength, strengthen
-from .writers import Ask, write
+from .writers import Ask, Judged, write
 
 if TYPE_CHECKING:
     import pandas
@@ -53,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 # Batches of a list that are sorted by length together.
 BATCHES_AT_ONCE = 64
+# The novelty that is wanted at strength 1: the score of a candidate falls unless 60% of its n-grams are new, so that a
+# closer one is chosen only where it is much better, or none is so free.
+STRONGEST_NOVELTY = 0.6
 # Stricter than for texts, since people do not check every sentence of a document.
 DOCUMENT_OPTIONS: dict[str, Any] = {"keep": (*DEFAULT_KEEP, "code", "quotes"), "min_adequacy": 0.1, "min_novelty": 0.1}
 
@@ -62,14 +61,9 @@ class _Call(NamedTuple):
 
     choice: Choice
     ask: Ask
-    cutter: SourceCutter | WholeTexts
-    judge: Adequacy
-    reader: OwnFluency | CausalFluency
-
-    @property
-    def believes_search(self) -> bool:
-        """Whether the search score serves as fluency."""
-        return isinstance(self.reader, OwnFluency)
+    cutter: SourceCutter
+    judge: judges.Adequacy
+    reader: judges.OwnFluency | judges.CausalFluency
 
 
 class Paraphraser:
@@ -89,8 +83,8 @@ class Paraphraser:
         prefix: Text put before every source, such as "paraphrase: "; None for the config's.
         trust_remote_code: Let encoders, matchers and fluency judges that are loaded by name run their own code.
         backend: "ctranslate2" generates and scores with CTranslate2, several times as fast on a CPU, for BART, Marian,
-            T5 and Pegasus (see `CTranslate2Engine`) and for Llama, Qwen and other causal models (see
-            `CTranslate2Generator`). The address of a language model server, such as
+            T5 and Pegasus (see `CTranslate2Writer`) and for Llama, Qwen and other causal models (see
+            `CTranslate2LanguageModelWriter`). The address of a language model server, such as
             "http://localhost:8080/v1", makes `model` a name on that server (see `ServerWriter`). None for
             `generate()`.
         compute_type: Precision of the backend, such as "int8" or "float32".
@@ -124,16 +118,12 @@ class Paraphraser:
             model, tokenizer = load_paraphraser()
         options: dict[str, Any] = {"retriever": retriever, "prefix": prefix, "prompt": prompt}
         options |= {"trust_remote_code": trust_remote_code, "backend": backend, "compute_type": compute_type}
-        self.writer = load_writer(model, tokenizer, **options)
-        self.model, self.tokenizer, self.trust_remote_code = (
-            self.writer.model,
-            self.writer.tokenizer,
-            trust_remote_code,
-        )
-        self.prefix, self.retriever = self.writer.prefix, self.writer.retriever
+        self.writer = writer = load_writer(model, tokenizer, **options)
+        self.model, self.tokenizer, self.prefix = writer.model, writer.tokenizer, writer.prefix
+        self.retriever, self.trust_remote_code = writer.retriever, trust_remote_code
         strength = getattr(getattr(model, "config", None), "default_strength", None) if strength is None else strength
-        self.own_text = OwnText(self.writer)
-        self.strength = read_strength(strength)
+        self.own_text = judges.OwnText(self.writer)
+        self.strength = _check_strength(strength)
         self._judges: dict[tuple, Any] = {}
 
     def __repr__(self) -> str:
@@ -190,9 +180,10 @@ class Paraphraser:
             FileNotFoundError: There is no such checkpoint.
         """
         check_loading_arguments(model_kwargs, inspect.signature(cls.from_pretrained).parameters)
+        own: dict[str, Any] = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
+        own |= {"backend": backend}
         if is_address(backend):
-            options: dict[str, Any] = {"prompt": prompt, "strength": strength, "trust_remote_code": trust_remote_code}
-            return cls(os.fspath(path), backend=backend, **options)
+            return cls(os.fspath(path), **own)
         hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
         hub = {name: value for name, value in hub.items() if value is not None}
         model, tokenizer = load_paraphraser(
@@ -200,9 +191,7 @@ class Paraphraser:
         )
         if retriever is None and can(model.config, "reads_pairs"):
             retriever = load_retriever(model, trust_remote_code, **hub)
-        options = {"retriever": retriever, "prefix": prefix, "trust_remote_code": trust_remote_code}
-        options |= {"strength": strength, "prompt": prompt}
-        return cls(model, tokenizer, **options, backend=backend, compute_type=compute_type)
+        return cls(model, tokenizer, retriever=retriever, prefix=prefix, compute_type=compute_type, **own)
 
     def __call__(
         self,
@@ -225,10 +214,10 @@ class Paraphraser:
         select: str | None = None,
         encoder: Any = None,
         matcher: str | os.PathLike | TextClassificationPipeline | None = None,
-        fluency: str | os.PathLike | CausalFluency | None = None,
+        fluency: str | os.PathLike | judges.CausalFluency | None = None,
         seed: int = 0,
         batch_size: int = 16,
-        max_source_length: int | SourceCutter | WholeTexts | None = None,
+        max_source_length: int | SourceCutter | None = None,
         return_rejected: bool = False,
         **generate_kwargs: Any,
     ) -> Paraphrases | ParaphrasedTexts | pandas.Series | Iterator[Paraphrases]:
@@ -244,7 +233,7 @@ class Paraphraser:
             column: The column of a DataFrame with the texts.
             n: Maximum number of paraphrases per text; fewer come back if fewer pass. Blank texts get none.
             strength: How freely to paraphrase, from 0 (close to the text) to 1. It prefers candidates that are new
-                enough (see `strengthen`), and selects the control token of a model that has them. None for the
+                enough (see `STRONGEST_NOVELTY`), and selects the control token of a model that has them. None for the
                 constructor's.
             min_adequacy: Minimum adequacy, 0 to 1. None for 0.1 with "open", 0.03 with any other judge. Look at some
                 scores first: "round_trip" depends on the model.
@@ -265,7 +254,7 @@ class Paraphraser:
             num_candidates: Candidates per text; None for 3 times `n`, at least 16.
             num_neighbors: Retrieved pairs per text, among which FSET divides the candidates; None for 5.
             adequacy: "open", "round_trip", "embedding", "matcher", "jaccard", "mbr", or a function from a list of
-                sources and one of candidates to numbers from 0 to 1: see `generation.adequacy`.
+                sources and one of candidates to numbers from 0 to 1: see `load_adequacy`.
             select: Rank by one rule, as the pipeline's `select` does, instead of `adequacy` and `weights`:
                 "score" (fluency alone), "jaccard", "mbr", "embedding" or "matcher" (that adequacy alone).
             encoder: Sentence encoder of "embedding": see `load_adequacy`.
@@ -292,31 +281,29 @@ class Paraphraser:
         except ValueError as error:
             raise InputError(str(error)) from None
         n, batch_size = whole_number("n", n, 1), whole_number("batch_size", batch_size, 1)
-        strength = read_strength(self.strength if strength is None else strength)
+        strength = _check_strength(self.strength if strength is None else strength)
         num_candidates = max(16, 3 * n) if num_candidates is None else num_candidates
         num_candidates = whole_number("num_candidates", num_candidates, 1)
         if num_candidates < n:
             raise InputError(f"`num_candidates` must be at least `n`, {n}, not {num_candidates}")
         adequacy, weights = find_rule(select, adequacy, weights, fluency is not None)
+        least = MIN_OPEN_ADEQUACY if adequacy == "open" else MIN_ADEQUACY
         choice = Choice(
             n=n,
-            min_adequacy=MIN_ADEQUACY if min_adequacy is None else min_adequacy,
+            min_adequacy=least if min_adequacy is None else min_adequacy,
             min_fluency=min_fluency,
             min_novelty=min_novelty,
+            wanted_novelty=STRONGEST_NOVELTY * (strength or 0.0),
             diversity=diversity,
             keep=check_keep(keep, language),
             weights=weights,
             return_rejected=return_rejected,
         )
-        if strength is not None:
-            choice = strengthen(choice, strength)
         num_neighbors = None if num_neighbors is None else whole_number("num_neighbors", num_neighbors, 1)
         seed = whole_number("seed", seed)
-        check_adequacy(adequacy, encoder, matcher)
-        if isinstance(max_source_length, SourceCutter | WholeTexts):
-            cutter = max_source_length
-        else:
-            cutter = self.writer.cutter(max_source_length)
+        cutter = max_source_length
+        if not isinstance(cutter, SourceCutter):
+            cutter = self.writer.cutter(cutter)
         ask = Ask(
             decoding=decoding or self.writer.default_decoding(n),
             num_candidates=num_candidates,
@@ -329,25 +316,20 @@ class Paraphraser:
             generate_kwargs=generate_kwargs,
         )
         self.writer.check(ask)
-        judge = self._judge_of(adequacy, encoder, matcher)
-        if min_adequacy is None and isinstance(judge, OpenJudge):
-            choice = replace(choice, min_adequacy=MIN_OPEN_ADEQUACY)
-        call = _Call(choice, ask, cutter, judge, self._reader_of(fluency))
+        call = _Call(choice, ask, cutter, self._judge_of(adequacy, encoder, matcher), self._reader_of(fluency))
         index = getattr(texts, "index", None) if hasattr(texts, "iloc") else None
         try:
             texts = read_array(texts, column)
         except ValueError as error:
             raise InputError(f"`texts`: {error}") from None
         if isinstance(texts, str):
-            check_each_is_text([texts], 0)
-            (found,) = self._paraphrase([texts], call)
-            _warn_of_cut(cutter)
+            (found,) = self._stream(iter([texts]), 1, call)
             return found
         if not isinstance(texts, Iterable):
             raise InputError(f"`texts` must be a text or give texts, not a {type(texts).__name__}")
         total = None
         if isinstance(texts, Sequence):
-            check_each_is_text(texts, 0)
+            _check_each_is_text(texts, 0)
             total = len(texts)
         stream = self._stream(iter(texts), total, call)
         if index is not None:
@@ -410,16 +392,15 @@ class Paraphraser:
         with tqdm(total=total, desc="paraphrasing", unit="text", disable=not is_shown) as progress:
             done = 0
             while part := list(islice(texts, at_once)):
-                check_each_is_text(part, done)
-                yield from self._paraphrase(part, call)
+                _check_each_is_text(part, done)
+                # A model on a server has no weights here; others are packed once for the search and the judge.
+                with nullcontext() if self.model is None else prepacked(self.model):
+                    found = self._write_and_choose(part, call)
+                yield from found
                 done += len(part)
                 progress.update(len(part))
-        _warn_of_cut(call.cutter)
-
-    def _paraphrase(self, texts: list[str], call: _Call) -> list[Paraphrases]:
-        # A model on a server has no weights here; others are packed once for the search and the judge.
-        with nullcontext() if self.model is None else prepacked(self.model):
-            return self._write_and_choose(texts, call)
+        if call.cutter.cut and not call.cutter.quiet:
+            logger.warning(call.cutter.describe())
 
     def _write_and_choose(self, texts: list[str], call: _Call) -> list[Paraphrases]:
         """Write, sift, judge and choose for all texts together, so that batches hold texts of similar length."""
@@ -431,26 +412,20 @@ class Paraphraser:
         read = [call.cutter(texts[place]) for place in worded]
         groups, judged = [], []
         for place, source, written in zip(worded, read, write(self.writer, read, call.ask), strict=True):
-            first = {one.text: one for one in reversed(written)}
-            known = {text: one.fluency for text, one in first.items()} if call.believes_search else {}
-            outputs = [one.text for one in written]
-            reasons = {text: one.reason for text, one in first.items()}
-            ignores_case = self.writer.ignores_case
-            groups.append(choice.sift(texts[place], outputs, fluency=known, reasons=reasons, ignore_case=ignores_case))
-            judged.append(
-                [
-                    Judged(source, one.text, first[one.text].pair, one.fluency)
-                    for one in groups[-1]
-                    if one.reason is None
-                ]
-            )
+            if not isinstance(call.reader, judges.OwnFluency):  # the search's score serves as no other model's
+                written = [one._replace(fluency=None) for one in written]
+            pairs = {one.text: one.pair for one in reversed(written)}
+            group = choice.sift(texts[place], written, ignore_case=self.writer.ignores_case)
+            passing = [one for one in group if one.reason is None]
+            groups.append(group)
+            judged.append([Judged(source, one.text, pairs[one.text], one.fluency) for one in passing])
         fluencies = call.reader([one for group in judged for one in group], batch_size)
         if choice.min_fluency and None in fluencies:
             raise InputError("`min_fluency`: the server gives no log-probabilities; name a model by `fluency=`")
         numbers = iter(fluencies)
         for group in groups:
             group[:] = [one if one.reason is not None else one._replace(fluency=next(numbers)) for one in group]
-        judge_candidates(groups, judged, choice, call.judge, batch_size)
+        choice.judge(groups, judged, call.judge, batch_size, judges.judges_alone(call.judge))
         found = [
             Paraphrases([Paraphrase(text, reason=refusal)] * bool(refusal and choice.return_rejected), text, refusal)
             for text, refusal in zip(texts, refusals, strict=True)
@@ -459,28 +434,23 @@ class Paraphraser:
             found[place] += choice.choose(texts[place], group)
         return found
 
-    def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> Adequacy:
+    def _judge_of(self, adequacy: Any, encoder: Any, matcher: Any) -> judges.Adequacy:
         """The judge of adequacy; models given by name are loaded once."""
-
-        def load() -> Adequacy:
-            options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
-            return load_adequacy(adequacy, self.writer, **options)
-
+        options = {"encoder": encoder, "matcher": matcher, "trust_remote_code": self.trust_remote_code}
+        load = partial(judges.load_adequacy, adequacy, self.writer, **options)
         named = (adequacy, encoder, matcher)
         is_named = all(value is None or isinstance(value, str | os.PathLike) for value in named)
         return self._loaded(named, load) if is_named else load()
 
-    def _reader_of(self, fluency: Any) -> OwnFluency | CausalFluency:
+    def _reader_of(self, fluency: Any) -> judges.OwnFluency | judges.CausalFluency:
         if fluency is None:
-            return OwnFluency(self.writer)
-        if isinstance(fluency, CausalFluency):
+            return judges.OwnFluency(self.writer)
+        if isinstance(fluency, judges.CausalFluency):
             return fluency
         if not isinstance(fluency, str | os.PathLike):
             raise InputError(f"`fluency` must be the name of a causal language model, not {fluency!r:.100}")
-        return self._loaded(
-            ("fluency", fluency),
-            lambda: load_causal_fluency(fluency, self.writer.device, self.trust_remote_code),
-        )
+        load = partial(judges.load_causal_fluency, fluency, self.writer.device, self.trust_remote_code)
+        return self._loaded(("fluency", fluency), load)
 
     def _loaded(self, name: tuple, load: Callable[[], Any]) -> Any:
         if name not in self._judges:
@@ -488,6 +458,16 @@ class Paraphraser:
         return self._judges[name]
 
 
-def _warn_of_cut(cutter: SourceCutter | WholeTexts) -> None:
-    if isinstance(cutter, SourceCutter) and cutter.cut and not cutter.quiet:
-        logger.warning(cutter.describe())
+def _check_strength(strength: float | None) -> float | None:
+    try:
+        check_strength(strength)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return strength
+
+
+def _check_each_is_text(texts: Sequence[Any], first: int) -> None:
+    for number, text in enumerate(texts, first):
+        if not isinstance(text, str):
+            raise InputError(f"`texts`, number {number} from 0: a {type(text).__name__}, not a text: {text!r:.100}")
+        check_unicode(text, f"`texts`, number {number} from 0")

@@ -57,7 +57,8 @@ def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
             counts.
     """
     blanks = [found.end() for found in BLANK_LINE.finditer(text)]
-    shown = NOTES.sub(_move_mark, text)
+    # The notes replaced by letters, then the mark, at the same length.
+    shown = NOTES.sub(lambda found: "x" * len(found["notes"]) + found["mark"], text)
     sentences = []
     for first, stop in pairwise([0, *blanks, len(text)]):
         for start, end in pairwise(_find_bounds(shown, first, stop, language)):
@@ -66,11 +67,6 @@ def find_sentence_ranges(text: str, language: str = "en") -> list[Range]:
                 start += len(piece) - len(piece.lstrip())
                 sentences.append((start, start + len(words)))
     return sentences
-
-
-def _move_mark(found: re.Match[str]) -> str:
-    """The notes replaced by letters, then the mark, at the same length."""
-    return "x" * len(found["notes"]) + found["mark"]
 
 
 def _find_bounds(text: str, first: int, stop: int, language: str) -> list[int]:
@@ -164,9 +160,7 @@ class Passage:
     """
 
     def __init__(self, document: str, lines: Sequence[Range], number: int, read_markup: Callable[[str], Markup]):
-        self._document = document
-        self._lines = lines
-        self._number = number
+        self._document, self._lines, self._number = document, lines, number
         self.content = "\n".join(document[start:end] for start, end in lines)
         self.markup = _keep_line_ends(read_markup(self.content), self.content)
         self._starts = list(accumulate((end - start + 1 for start, end in lines[:-1]), initial=0))

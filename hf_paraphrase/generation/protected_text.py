@@ -78,7 +78,7 @@ def _leave_out_wholes(text: str) -> str:
 def _find_numbers(text: str) -> Iterable[str]:
     text = _leave_out_wholes(text)
     if not text.isascii():
-        text = "".join(map(_plain_digit, text))
+        text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     for number in NUMBER.findall(text):
         number = re.sub("[‐‑‒–−]", "-", number)
         number = re.sub(r"^(-?)\.", r"\g<1>0.", LAKHS.sub(_digits_of, number))
@@ -87,10 +87,6 @@ def _find_numbers(text: str) -> Iterable[str]:
 
 def _digits_of(found: re.Match[str]) -> str:
     return re.sub(r"\D", "", found[0])
-
-
-def _plain_digit(character: str) -> str:
-    return str(unicodedata.decimal(character)) if character.isdecimal() else character
 
 
 def _find_urls(text: str) -> Iterable[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -18,11 +17,11 @@ from huggingface_hub.utils import hf_raise_for_status
 
 from ..common.hub_access import TransportError, retry_request
 from ..errors import InputError
-from .input_limits import WholeTexts
+from .engine import WholeTexts
 from .prompts import Prompt
 from .protected_text import find_kept
 from .seeded_sampling import seed_of
-from .writers import Ask, Candidate, ModelWriter
+from .writers import Ask, Candidate, ModelWriter, Pairs, Texts
 
 # Where the key is, if a server asks for one. The token for the Hub is never sent.
 API_KEY = "HF_PARAPHRASE_API_KEY"
@@ -94,7 +93,7 @@ class ServerWriter(ModelWriter):
             if name not in OPTIONS:
                 raise InputError(f"`{name}` is not available with a server; there are: {', '.join(OPTIONS)}")
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, with as many requests at a time as texts in a batch."""
         self._reach()
         jobs = [(text, number) for text in texts for number in range(ask.num_candidates)]
@@ -113,10 +112,6 @@ class ServerWriter(ModelWriter):
             except TransportError as error:
                 raise ConnectionError(f"{self._describe(error)}; is the server running?") from error
             self._was_reached = True
-
-    def mean_log_probs(self, *args: Any, **kwargs: Any) -> list[float]:
-        """A server scores nothing but its own answers."""
-        raise InputError(f"{self.address} scores no texts; give `adequacy` and `fluency` models of their own")
 
     def _ask(self, text: str, number: int, ask: Ask) -> list[Candidate]:
         kept = [part for kind in ask.keep for part in find_kept(text, kind)]

@@ -1,4 +1,4 @@
-"""The candidates of every text: one writer each for `generate()`, CTranslate2 and noise on sentence vectors."""
+"""The candidates of every text: by `generate()`, and by noise on sentence vectors."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import InputError
+from ..models.layers.language_model_head import score_words
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
-from ..models.search.embedding_paraphraser import EmbeddingParaphraser, ParaphraseCandidate
+from ..models.search.batch_writing import Output
 from ..models.search.generation_request import GenerationRequest
 from ..models.search.pipeline_checks import check_arguments, find_pairs
-from ..models.text.encoded_inputs import control_ids, find_control
+from ..models.search.scoring_rules import log_normalizer
+from ..models.text.encoded_inputs import control_ids
+from ..models.text.stand_ins import find_stand_ins, put_stand_ins
 from ..models.text.surface import restore_surface
 from ..models.text.unknown_words import can_replace_unknown
-from .ctranslate2_engine import CTranslate2Engine
-from .engine import generate_outputs, inference, mean_log_probs, token_log_probs
-from .input_limits import SourceCutter, WholeTexts
+from .engine import SourceCutter, encode_with_labels, generate_outputs, inference, pick, run_by_length
 from .seeded_sampling import sample_seeded, seed_of
 
 if TYPE_CHECKING:
     from ..retrieval import ParaphraseRetriever
+
+Texts = Sequence[str]
+Pairs = Sequence[tuple[str, str]] | None
 
 DECODINGS = ("beam", "diverse_beam", "dips", "sample", "noise")
 # Where the model's generation config does not say otherwise, as in the pipeline.
@@ -156,7 +160,7 @@ class ModelWriter:
             return "noise"
         return "beam" if n == 1 else "diverse_beam"
 
-    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter | WholeTexts:
+    def cutter(self, max_source_length: int | None = None, quiet: bool = False) -> SourceCutter:
         """Truncates texts to the tokens that the model reads; arguments as in `SourceCutter`."""
         return SourceCutter(self.model, self.tokenizer, max_source_length, self.prefix, quiet)
 
@@ -186,55 +190,70 @@ class ModelWriter:
         if ask.decoding != "noise":
             self._request(ask)
 
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
+    def write(self, texts: Texts, pairs: Pairs, ask: Ask) -> list[list[Candidate]]:
         """Write candidates of texts, each by one pair, or none."""
-        groups = generate_outputs(
-            self.model,
-            self.tokenizer,
-            texts,
-            self._request(ask),
-            batch_size=ask.batch_size,
-            pairs=pairs,
-            prefix=self.prefix,
-            description=None,
-            max_source_length=ask.max_source_length,
-        )
-        return [
-            [
-                Candidate(self._finish(text, one.text), pair, None if one.log_prob is None else math.exp(one.log_prob))
-                for one in group
-            ]
-            for text, pair, group in zip(texts, pairs or repeat(None, len(texts)), groups, strict=True)
-        ]
+        options: dict[str, Any] = {"pairs": pairs, "prefix": self.prefix, "max_source_length": ask.max_source_length}
+        options |= {"batch_size": ask.batch_size, "description": None}
+        groups = generate_outputs(self.model, self.tokenizer, texts, self._request(ask), **options)
+
+        def read(text: str, pair: tuple[str, str] | None, output: Output) -> Candidate:
+            fluency = None if output.log_prob is None else math.exp(output.log_prob)
+            return Candidate(self._finish(text, output.text), pair, fluency)
+
+        rows = zip(texts, pairs or repeat(None, len(texts)), groups, strict=True)
+        return [[read(text, pair, output) for output in group] for text, pair, group in rows]
 
     def write_from_noise(self, texts: Sequence[str], ask: Ask) -> list[list[Candidate]]:
         """By sentence vectors with noise; one text at a time, since its draws depend on its place among several."""
-        model = cast(EmbeddingParaphraser, self.model)
+        model: Any = self.model
         options, found = {"batch_size": ask.batch_size, **ask.generate_kwargs}, []
-        with inference(self.model):
+        with inference(model):
             for text in texts:
                 options["seed"] = seed_of(ask.seed, text)
-                asked = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
-                group = cast(list[ParaphraseCandidate], asked)
+                group = model.paraphrase(self.prefix + text, self.tokenizer, ask.num_candidates, **options)
                 found.append([Candidate(self._finish(text, one.text)) for one in group])
         return found
 
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
-        """How probable the model finds each target given its source, as the function of this name."""
-        options = {"batch_size": batch_size, "pairs": pairs, "description": None}
-        sources = [self.prefix + source for source in sources]
-        return mean_log_probs(self.model, self.tokenizer, sources, targets, **options)
+    def mean_log_probs(self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None) -> list[float]:
+        """The mean over the tokens of each target of what `token_log_probs`, which has the arguments, returns."""
+        found = self.token_log_probs(sources, targets, batch_size, pairs)
+        return [sum(log_probs) / len(log_probs) for log_probs in found]
 
-    def token_log_probs(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[list[float]]:
-        """How probable the model finds each token of each target, as the function of this name."""
+    def token_log_probs(
+        self, sources: Texts, targets: Texts, batch_size: int, pairs: Pairs = None
+    ) -> list[list[float]]:
+        """How probable the model finds each token of each target, given its source and the tokens before it, in nats.
+
+        Args:
+            sources: Texts with words.
+            targets: One text with words for each source. All its tokens count, including end-of-sequence tokens. What
+                exceeds `source_limit` is cut, on both sides.
+            batch_size: Batch size; rows of similar length share a batch.
+            pairs: For each source the pair to edit it by, for a model that does so.
+        """
+        model: Any = self.model
         sources = [self.prefix + source for source in sources]
-        return token_log_probs(self.model, self.tokenizer, sources, targets, batch_size=batch_size, description=None)
+        joined = [f"{source} {target}" for source, target in zip(sources, targets, strict=True)]
+        stand_ins = [find_stand_ins(self.tokenizer, text) for text in joined]
+        sources, targets = (list(map(put_stand_ins, texts, stand_ins)) for texts in (sources, targets))
+
+        def measure(rows: list[int]) -> list[list[float]]:
+            inputs = encode_with_labels(model, self.tokenizer, *pick(rows, sources, targets, pairs))
+            labels = inputs["labels"]
+            if hasattr(model, "prepare_decoder_input_ids_from_labels"):  # so that no loss is computed
+                inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=inputs.pop("labels"))
+            is_token = labels != -100
+            if getattr(model, "has_plain_loss", False):  # so that nothing is computed at padding
+                states = model.model(**inputs, return_dict=True).last_hidden_state
+                logits = score_words(model.lm_head, states[is_token]).float()
+            else:
+                logits = model(**inputs).logits[is_token].float()
+            chosen = logits.gather(1, labels[is_token].unsqueeze(1)) - log_normalizer(logits)
+            return [part.tolist() for part in chosen.squeeze(1).split(is_token.sum(1).tolist())]
+
+        # By targets first: most of the work is the vocabulary's, at each of their positions.
+        lengths = list(zip(*(map(len, texts) for texts in (targets, sources)), strict=True))
+        return run_by_length(model, measure, lengths, batch_size)
 
     def _request(self, ask: Ask) -> GenerationRequest:
         pairs = 1 if self.retriever is None else ask.num_neighbors or 5
@@ -250,60 +269,6 @@ class ModelWriter:
         """Clean up an output: single spaces, and the capitals that a model without case does not write."""
         output = " ".join(output.split())
         return restore_surface(output, source) if self.ignores_case else output
-
-
-class CTranslate2Writer(ModelWriter):
-    """Writes and scores by CTranslate2, which has beam search alone.
-
-    Args:
-        engine: The converted model.
-        arguments: Those of `ModelWriter`.
-    """
-
-    def __init__(self, engine: CTranslate2Engine, *arguments: Any):
-        super().__init__(*arguments)
-        self.engine, self.replaces_unknown = engine, False
-
-    def default_decoding(self, n: int) -> str:
-        """The one that there is."""
-        return "beam"
-
-    def check(self, ask: Ask) -> None:
-        """Refuse what this writer cannot do."""
-        super().check(ask)
-        if ask.decoding != "beam":
-            raise InputError(
-                f"`decoding={ask.decoding!r}` is not available with `backend='ctranslate2'`, which has 'beam' alone"
-            )
-        if ask.generate_kwargs.get("replace_unknown"):
-            raise InputError("`replace_unknown` is not available with `backend='ctranslate2'`")
-        self.engine.check(self._engine_kwargs(ask))
-
-    def write(self, texts: Sequence[str], pairs: Sequence[tuple[str, str]] | None, ask: Ask) -> list[list[Candidate]]:
-        """Write candidates of texts; none of the models that CTranslate2 runs edits by pairs."""
-        read = [self.prefix + text for text in texts]
-        control = find_control(self.model.config, self.tokenizer, ask.strength)
-        limits = ask.batch_size, ask.max_source_length, control
-        outputs = self.engine.generate(read, *limits, **self._engine_kwargs(ask))
-        return [
-            [Candidate(self._finish(text, output)) for output in group]
-            for text, group in zip(texts, outputs, strict=True)
-        ]
-
-    def mean_log_probs(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        batch_size: int,
-        pairs: Sequence[tuple[str, str]] | None = None,
-    ) -> list[float]:
-        """How probable the converted model finds each target given its source."""
-        return self.engine.mean_log_probs([self.prefix + source for source in sources], targets, batch_size)
-
-    def _engine_kwargs(self, ask: Ask) -> dict[str, Any]:
-        request = self._request(ask)
-        kwargs = request.generate_kwargs(self.model, self.tokenizer)
-        return {name: value for name, value in kwargs.items() if name != "custom_generate"}
 
 
 def ignores_case(tokenizer: PreTrainedTokenizerBase) -> bool:

@@ -27,7 +27,7 @@ from ..evaluation.matches import evaluate_matcher, read_match_statistics
 from ..evaluation.paraphrases import evaluate_paraphraser
 from ..evaluation.results import Entry, Results, Score
 from ..evaluation.scoring import Scoring
-from ..generation.adequacy import Adequacy, load_adequacy
+from ..generation.judges import Adequacy, load_adequacy
 from ..generation.loading import load_pair_model, load_paraphraser
 from ..generation.writers import Judged, ModelWriter
 from ..metrics.score_files import ScoredTexts, read_scored_texts

@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import secrets
+import time
 from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any
 
 import numpy as np
+import prometheus_client as prometheus
 from fastapi import Depends, FastAPI, HTTPException, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
 from ..generation.paraphrase_table import Paraphrases
@@ -26,7 +28,6 @@ from . import schemas
 from .batching import Batcher, QueueFullError
 from .limits import Limits
 from .served_model import Embedding, ServedModel
-from .server_metrics import BodyLimit, MeasuredApp, ServerMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +38,26 @@ FAILURES: dict[int | str, dict[str, Any]] = {
 }
 
 
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
 class Service:
     """A model with a queue for each thing that it can do."""
 
     def __init__(self, served: ServedModel, limits: Limits):
         self.served, self.limits = served, limits
         self.queues: dict[str, Batcher] = {}
-        self.metrics = ServerMetrics(self.count_waiting)
+        # Of this application alone, were there another one in the process.
+        self.registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self.registry)
+        own: dict[str, Any] = {"namespace": "paraphrase", "registry": self.registry}
+        self.requests = prometheus.Counter("requests", "Requests that were answered.", ["path", "status"], **own)
+        self.seconds = prometheus.Histogram(
+            "request_seconds", "From a request to its answer.", ["path"], buckets=SECONDS, **own
+        )
+        self.batches = prometheus.Histogram("batch_size", "Texts computed together.", ["task"], buckets=SIZES, **own)
+        prometheus.Gauge("waiting", "Texts that wait for their turn.", **own).set_function(self.count_waiting)
 
     @asynccontextmanager
     async def run(self, app: FastAPI) -> AsyncIterator[None]:
@@ -58,8 +72,8 @@ class Service:
                     max_batch=limits.max_batch,
                     max_wait=limits.max_wait_ms / 1000,
                     max_queue=limits.max_queue,
-                    size=count_characters,
-                    observe=self.metrics.batches.labels(task).observe,
+                    size=lambda value: len(value) if isinstance(value, str) else sum(map(len, value)),
+                    observe=self.batches.labels(task).observe,
                 )
                 self.queues[task] = await stack.enter_async_context(batcher)
             yield
@@ -76,7 +90,7 @@ class Service:
 
     async def read_metrics(self) -> Response:
         """Counts for Prometheus: requests, seconds, sizes of batches, texts that wait, memory."""
-        return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(prometheus.generate_latest(self.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
 
     async def paraphrase(self, asked: schemas.ParaphraseRequest, request: Request) -> Any:
         """Paraphrase texts: several of each, scored and chosen, as `Paraphraser` does.
@@ -114,6 +128,53 @@ class Service:
         return show_embeddings(name, embeddings, asked.encoding_format)
 
 
+class MeasuredApp:
+    """Middleware that counts and times the answers of an application."""
+
+    def __init__(self, app: ASGIApp, service: Service):
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status, start = 500, time.perf_counter()
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note_status)
+        finally:
+            # Unknown paths are counted together: clients can invent any number.
+            path = scope["route"].path if "route" in scope else "other"
+            self.service.requests.labels(path, status).inc()
+            self.service.seconds.labels(path).observe(time.perf_counter() - start)
+
+
+class BodyLimit:
+    """Middleware that refuses requests whose body is longer than `max_bytes`."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int):
+        self.app, self.max_bytes = app, max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        count = 0
+
+        async def receive_limited() -> Message:
+            nonlocal count
+            message = await receive()
+            count += len(message.get("body", b""))
+            if count > self.max_bytes:
+                raise HTTPException(413, f"the request is longer than {self.max_bytes:,} bytes")
+            return message
+
+        await self.app(scope, receive_limited, send)
+
+
 def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | None = None) -> FastAPI:
     """Make the application.
 
@@ -130,7 +191,7 @@ def make_app(served: ServedModel, limits: Limits | None = None, api_key: str | N
         lifespan=service.run,
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
-    app.add_middleware(MeasuredApp, metrics=service.metrics)
+    app.add_middleware(MeasuredApp, service=service)
     later = {"Retry-After": "1"}
     app.add_exception_handler(QueueFullError, lambda _, error: JSONResponse({"detail": str(error)}, 429, later))
     app.add_exception_handler(RequestValidationError, refuse_request)
@@ -272,8 +333,3 @@ def show_embeddings(model: str, embeddings: Sequence[Embedding], encoding: str) 
 def as_list(texts: str | list[str]) -> list[str]:
     """One text as a list of it."""
     return [texts] if isinstance(texts, str) else texts
-
-
-def count_characters(value: str | tuple[str, str]) -> int:
-    """The length of a text, or of both texts of a pair."""
-    return len(value) if isinstance(value, str) else sum(map(len, value))

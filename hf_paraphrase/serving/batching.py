@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -23,11 +23,10 @@ class QueueFullError(Exception):
 class Waiting:
     """A value that waits to be computed.
 
-    `number` is its place in the order of arrival, `arrived` is in seconds by the event loop's clock, and values of
-    similar `size`, such as their length, share a batch. `future` gets the result.
+    `arrived` is in seconds by the event loop's clock, and values of similar `size`, such as their length, share a
+    batch. `future` gets the result.
     """
 
-    number: int
     arrived: float
     value: Any
     size: int
@@ -66,7 +65,6 @@ class Batcher:
         self.max_batch, self.max_wait, self.max_queue = max_batch, max_wait, max_queue
         self.groups: dict[Hashable, list[Waiting]] = {}
         self.batch: list[Waiting] = []
-        self.numbers = count()
         self.arrival = asyncio.Event()
         self.is_closing = False
 
@@ -102,9 +100,7 @@ class Batcher:
             room = self.max_queue - self.num_waiting
             raise QueueFullError(f"the queue has room for {room} of {self.max_queue}, not for {len(values)} more")
         loop = asyncio.get_running_loop()
-        waiting = [
-            Waiting(next(self.numbers), loop.time(), value, self.size(value), loop.create_future()) for value in values
-        ]
+        waiting = [Waiting(loop.time(), value, self.size(value), loop.create_future()) for value in values]
         if waiting:
             self.groups.setdefault(options, []).extend(waiting)
             self.arrival.set()
@@ -126,7 +122,7 @@ class Batcher:
         if not self.groups:
             await self.arrival.wait()
             return
-        options = min(self.groups, key=lambda key: self.groups[key][0].number)
+        options = min(self.groups, key=lambda key: self.groups[key][0].arrived)
         await self._wait_for_others(self.groups[options])
         self.batch = self._take(options)
         if self.batch:
@@ -152,10 +148,10 @@ class Batcher:
         """Take the next batch out of those that wait."""
         group = [one for one in self.groups.pop(options) if not one.future.cancelled()]
         nearest = sorted(group[1:], key=lambda one: abs(one.size - group[0].size))
-        left = {one.number for one in nearest[self.max_batch - 1 :]}
+        left = set(nearest[self.max_batch - 1 :])
         if left:
-            self.groups[options] = [one for one in group if one.number in left]
-        return [one for one in group if one.number not in left]
+            self.groups[options] = [one for one in group if one in left]
+        return [one for one in group if one not in left]
 
     async def _compute(self, batch: list[Waiting], options: Any) -> None:
         values = [one.value for one in batch]

@@ -105,14 +105,8 @@ def _paraphrase_app(paraphraser: Paraphraser) -> None:
         with gr.Column(scale=2, min_width=300):
             text = gr.Textbox(label="Text", lines=3, max_length=LONGEST_TEXT, placeholder=examples[0][0])
             n = gr.Slider(1, 10, 3, step=1, label="Paraphrases")
-            strength = gr.Slider(
-                0,
-                1,
-                paraphraser.strength or 0,
-                step=0.05,
-                label="Strength",
-                info="0 stays close to the text, 1 rewords freely",
-            )
+            info = "0 stays close to the text, 1 rewords freely"
+            strength = gr.Slider(0, 1, paraphraser.strength or 0, step=0.05, label="Strength", info=info)
             diversity = gr.Slider(0, 1, 0, step=0.05, label="Diversity", info="1 avoids similar paraphrases")
             with gr.Accordion("Thresholds and words to keep", open=False):
                 thresholds = [
@@ -168,12 +162,7 @@ def _answer(
         except InputError as error:
             raise gr.Error(str(error), print_exception=False) from error
 
-    asked = gr.on(
-        [button.click, *(text.submit for text in texts)],
-        ask_politely,
-        [*texts, *options],
-        outputs,
-        api_name=ask.__name__,
-    )
+    triggers = [button.click, *(text.submit for text in texts)]
+    asked = gr.on(triggers, ask_politely, [*texts, *options], outputs, api_name=ask.__name__)
     # Gradio leaves the outputs unchanged after an error; old answers would seem to belong to the new text.
     asked.failure(lambda: dict.fromkeys(outputs, ""), None, outputs, api_visibility="private")

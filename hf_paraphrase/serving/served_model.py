@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, pipeline
+from transformers import PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
 from ..errors import InputError
 from ..generation.loading import load_pair_model, names_language_model
 from ..generation.paraphrase_table import ParaphrasedTexts, Paraphrases
 from ..generation.paraphraser import Paraphraser
-from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
-    HierarchicalAutoencoderForConditionalGeneration,
-)
 from ..models.layers.portable import can
-from ..models.search.embedding_paraphraser import EmbeddingParaphraser
 from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 
@@ -78,12 +74,20 @@ def load_served_model(
     writes = is_told or name.endswith(".gguf") or names_language_model(path)
     config = {} if writes else read_config(path)
     kinds = config.get("architectures") or [""]
-    if any("ForSequenceClassification" in kind for kind in kinds):
-        _check_no_dtype(loading)
-        matcher = load_pair_model(path, trust_remote_code=trust_remote_code)
-        return ServedModel(name, match=_make_matcher(*matcher, max_batch))
-    if config and (not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)):
-        _check_no_dtype(loading)
+    matches = any("ForSequenceClassification" in kind for kind in kinds)
+    is_encoder = not config.get("is_encoder_decoder") or all(kind.endswith("EncoderModel") for kind in kinds)
+    if config and (matches or is_encoder) and loading.get("dtype") is not None:
+        raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
+    if matches:
+        model, tokenizer = load_pair_model(path, trust_remote_code=trust_remote_code)
+        options: dict[str, Any] = {"model": model, "tokenizer": tokenizer, "batch_size": max_batch}
+        pipe = pipeline("text-classification", **options, trust_remote_code=False)
+
+        def match(pairs: Sequence[tuple[str, str]], options: None = None) -> list[list[dict[str, Any]]]:
+            return pipe([{"text": text, "text_pair": pair} for text, pair in pairs], top_k=None, truncation=True)
+
+        return ServedModel(name, match=match)
+    if config and is_encoder:
         encoder = load_encoder(path, batch_size=max_batch, trust_remote_code=trust_remote_code)
         tokenizer = encoder.tokenizer if isinstance(encoder, AutoModelEncoder) else encoder.model.tokenizer
         return ServedModel(name, embed=_make_embedder(encoder, tokenizer))
@@ -100,35 +104,16 @@ def serve_paraphraser(name: str, paraphraser: Paraphraser, max_batch: int = 32) 
     return ServedModel(name, paraphrase, embed=_find_embedder(paraphraser, max_batch))
 
 
-def _check_no_dtype(loading: Mapping[str, Any]) -> None:
-    if loading.get("dtype") is not None:
-        raise InputError("dtype is the precision of models that paraphrase; this one matches or embeds")
-
-
-def _make_matcher(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int
-) -> Callable[[Sequence[tuple[str, str]], None], list]:
-    pipe = pipeline(
-        "text-classification", model=model, tokenizer=tokenizer, batch_size=max_batch, trust_remote_code=False
-    )
-
-    def match(pairs: Sequence[tuple[str, str]], options: None = None) -> list[list[dict[str, Any]]]:
-        return pipe([{"text": text, "text_pair": pair} for text, pair in pairs], top_k=None, truncation=True)
-
-    return match
-
-
 def _find_embedder(paraphraser: Paraphraser, max_batch: int) -> Callable[[Sequence[str], None], list] | None:
     """What embeds texts by a paraphraser's model; None where it has no vectors of texts."""
-    model, tokenizer = paraphraser.model, paraphraser.tokenizer
+    model: Any = paraphraser.model
+    tokenizer = paraphraser.tokenizer
     if model is None:  # behind an address
         return None
     if can(model.config, "embeds_sentences"):
-        embedder = cast(EmbeddingParaphraser, model)
-        return _make_embedder(lambda texts: embedder.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
+        return _make_embedder(lambda texts: model.sentence_embeddings(texts, tokenizer, max_batch), tokenizer)
     if can(model.config, "rewrites_documents"):
-        autoencoder = cast(HierarchicalAutoencoderForConditionalGeneration, model)
-        return _make_embedder(lambda texts: embed_documents(autoencoder, tokenizer, texts, max_batch), tokenizer)
+        return _make_embedder(lambda texts: embed_documents(model, tokenizer, texts, max_batch), tokenizer)
     return None
 
 

@@ -44,11 +44,7 @@ def write_space(model: str | os.PathLike, folder: Path, package: str | None = No
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "app.py", APP.format(model=FOLDER if is_here else str(model)))
     write_text(folder / "requirements.txt", f"{package or find_public_requirement('demo')}\n")
-    repo_id = None if is_here or str(model) == RELEASED else str(model)
-    write_text(folder / "README.md", _make_card(checkpoint.name, repo_id))
-
-
-def _make_card(name: str, repo_id: str | None) -> str:
-    models = {"models": [repo_id]} if repo_id else {}
-    front = make_front_matter(name.rpartition("/")[2], "✍️", **models, tags=["paraphrase"])
-    return f"{front}\nPeople try the model `{name}` out here. Made by `hf-paraphrase space`.\n"
+    models = {} if is_here or str(model) == RELEASED else {"models": [str(model)]}
+    front = make_front_matter(checkpoint.name.rpartition("/")[2], "✍️", **models, tags=["paraphrase"])
+    card = f"{front}\nPeople try the model `{checkpoint.name}` out here. Made by `hf-paraphrase space`.\n"
+    write_text(folder / "README.md", card)

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
-from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Engine
+from hf_paraphrase.generation.backends import CTranslate2Writer
 from hf_paraphrase.generation.engine import generate_several
 
 from .timing import Row, in_turn
@@ -58,7 +58,7 @@ def benchmark_augment(device: str, repeats: int) -> Iterator[Row]:
     for name, model in make_models().items():
         model.to(device)
         for compute_type in ("float32", "int8"):
-            engine = CTranslate2Engine(model, tokenizer, compute_type)
+            engine = CTranslate2Writer(model, tokenizer, compute_type=compute_type)
             ours, theirs, ratio = in_turn(
                 partial(engine.generate, texts, BATCH_SIZE, **OPTIONS),
                 partial(generate_several, model, tokenizer, texts, 1, batch_size=BATCH_SIZE, **OPTIONS),

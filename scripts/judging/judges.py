@@ -11,9 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import mannwhitneyu
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.adequacy import Adequacy
-from hf_paraphrase.generation.open_judge import FEATURES, pair_features
-from hf_paraphrase.generation.own_text import find_foreign_form, text_features
+from hf_paraphrase.generation.judges import FEATURES, Adequacy, find_foreign_form, pair_features, text_features
 from hf_paraphrase.generation.writers import Judged, ModelWriter
 
 from .meaning_edits import EDITS, MeaningEditor

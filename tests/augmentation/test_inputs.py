@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hf_paraphrase.augmentation.inputs import open_source, write_rows
+from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.augmentation.steps import RowReader
 from hf_paraphrase.common.text_tables import ROWS_AT_ONCE
 from hf_paraphrase.errors import InputError
@@ -21,7 +21,7 @@ ROWS = [{"question": text, "label": label} for label, text in enumerate(TEXTS, s
 
 
 def read(path: Path | str, tmp_path: Path, **options) -> list[dict]:
-    write_rows(open_source(str(path), "question", **options), tmp_path / "rows.parquet")
+    write_rows(tmp_path / "rows.parquet", str(path), "question", **options)
     return pq.read_table(tmp_path / "rows.parquet").to_pylist()
 
 

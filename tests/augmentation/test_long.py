@@ -10,7 +10,7 @@ import datasets
 import pytest
 
 from hf_paraphrase import Paraphrase, Paraphraser
-from hf_paraphrase.augmentation.inputs import open_source, write_rows
+from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.augmentation.steps import ParaphraseStep, RowReader, ShardWriter
 from tests.models.tiny import save, tiny_bart
 
@@ -49,7 +49,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     with path.open("w") as file:
         file.write("question,label\n")
         file.writelines(f"what is question number {number} about ?,{number % 3}\n" for number in range(1_000_000))
-    write_rows(open_source(str(path), "question"), tmp_path / "rows.parquet")
+    write_rows(tmp_path / "rows.parquet", str(path), "question")
     kept = datasets.Features(question=datasets.Value("string"), label=datasets.Value("string"))
     reader = RowReader(str(tmp_path), "rows.parquet", "question")
     data = ShardWriter(str(tmp_path / "out"), kept)(ParaphraseStep(Echo(), n=3)(reader(None, 0, 1), 0, 1), 0, 1)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_paraphrase import load_dataset
-from hf_paraphrase.augmentation.inputs import open_source, write_rows
+from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.cli.terminal import Lines, open_table, read_texts
 from hf_paraphrase.common.text_tables import TextTable, expand_globs, find_tables, split_records, table_kind
 from hf_paraphrase.errors import InputError
@@ -30,7 +30,7 @@ def cache(tmp_path, monkeypatch):
 
 def read_for_augment(path: Path) -> list[str]:
     rows = path.with_name("rows.parquet")
-    write_rows(open_source(str(path), "source"), rows)
+    write_rows(rows, str(path), "source")
     return pq.read_table(rows)["source"].to_pylist()
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hf_paraphrase import load_dataset
-from hf_paraphrase.augmentation.inputs import open_source
+from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.errors import InputError
 
 PAIRS = "source,target\na,b\nc,d\n"
@@ -175,5 +175,5 @@ def test_types_of_parquet_that_datasets_does_not_know(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     row = {"source": "a", "kind": "x", "more": [{"key": "k", "value": 1}]}
     assert load_dataset(tmp_path / "a.parquet")["train"].to_list() == [row]
-    (table,) = open_source(str(tmp_path / "a.parquet"), "source").tables()
-    assert table.to_pylist() == [{**row, "source_id": "a.parquet:1"}]
+    write_rows(tmp_path / "rows", str(tmp_path / "a.parquet"), "source")
+    assert pq.read_table(tmp_path / "rows").to_pylist() == [{**row, "source_id": "a.parquet:1"}]

@@ -19,7 +19,7 @@ from hf_paraphrase.evaluation.comparison import (
     format_comparison_as_markdown,
     parse_system,
 )
-from hf_paraphrase.generation.engine import generate_candidates
+from hf_paraphrase.generation.engine import generate_several
 from hf_paraphrase.generation.loading import load_paraphraser
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
@@ -96,7 +96,7 @@ def test_diversity_is_of_the_outputs(compared, folders):
     results, folder = compared
     for entry in results.of("model"):
         predictions = texts_of(folder / entry.system).runs[0]
-        candidates = generate_candidates(*load_paraphraser(folders[entry.system]), ROWS["source"], **OPTIONS)
+        candidates = generate_several(*load_paraphraser(folders[entry.system]), ROWS["source"], **OPTIONS)
         assert [texts[0] for texts in candidates] == predictions
         assert {len(texts) for texts in candidates} == {3}
         alike = self_bleu(candidates, lowercase=True)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
-from hf_paraphrase.generation.own_text import text_features
+from hf_paraphrase.generation.judges import FEATURES, OpenJudge, text_features
 from scripts.judging.judges import (
     LabelledPair,
     area_under_curve,
@@ -53,12 +52,9 @@ def test_the_fitted_judge_tells_them_apart() -> None:
     fitted = fit_judge(writer, pairs)
     assert list(fitted["weights"]) == list(FEATURES)
     assert fitted["weights"]["mean"] > 0 > max(fitted["weights"][name] for name in FEATURES[2:])
-    judge = Calibration(**fitted)
-
-    def judged(judged: list, batch_size: int) -> list[float]:
-        return judge(pair_features(writer, [one.source for one in judged], [one.candidate for one in judged], 1))
-
-    table = compare_judges({"open": judged, "blind": lambda judged, batch_size: [0.5] * len(judged)}, pairs)
+    table = compare_judges(
+        {"open": OpenJudge(writer, fitted), "blind": lambda judged, batch_size: [0.5] * len(judged)}, pairs
+    )
     assert table["open"]["shuffled"] == 1.0 and table["open"]["all"] > 0.9
     assert set(table["blind"].values()) == {0.5}
 

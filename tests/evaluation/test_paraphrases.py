@@ -344,13 +344,13 @@ def test_the_answer_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     retriever = ParaphraseRetriever.from_pairs(memory, encoder="jaccard")
     shown: list[list[tuple[str, str]]] = []
-    generate = paraphrases.generate_candidates
+    generate = paraphrases.generate_several
 
     def record(*args: object, pairs: list[tuple[str, str]], **kwargs: object) -> list[list[str]]:
         shown.append(pairs)
         return generate(*args, pairs=pairs, **kwargs)
 
-    monkeypatch.setattr(paraphrases, "generate_candidates", record)
+    monkeypatch.setattr(paraphrases, "generate_several", record)
     options = {"num_beams": [1], "num_neighbors": [3], "n_samples": 20, "max_new_tokens": 4}
     model, tokenizer = tiny_fset(), word_tokenizer()
     results = evaluate_paraphraser(model, tokenizer, rows, retriever=retriever, **options)

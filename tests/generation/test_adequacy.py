@@ -12,8 +12,7 @@ from transformers import BertConfig, BertModel, pipeline
 
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.adequacy import Judged, load_adequacy
-from hf_paraphrase.generation.fluency import OwnFluency, load_causal_fluency
+from hf_paraphrase.generation.judges import Judged, OwnFluency, load_adequacy, load_causal_fluency
 from hf_paraphrase.generation.writers import Ask, ModelWriter, write
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import WORDS, save, tiny_gpt2, tiny_matcher, word_tokenizer

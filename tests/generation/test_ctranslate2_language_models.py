@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Generator
+from hf_paraphrase.generation.backends import CTranslate2LanguageModelWriter
 
 from .language_models import PROMPT, byte_tokenizer, tiny_llama
 from .paraphrasers import random_sentences
@@ -49,7 +49,7 @@ def make_pair(model: PreTrainedModel, chat: bool = True) -> tuple[Paraphraser, P
     ],
 )
 def test_greedy_answers_and_scores_are_those_of_generate(kind: str, options: dict) -> None:
-    assert kind in CTranslate2Generator.model_types
+    assert kind in CTranslate2LanguageModelWriter.model_types
     ours, theirs = make_pair(make(kind, **options))
     options = {**OPTIONS, "n": 1, "num_candidates": 1, "max_new_tokens": 8}
     found, expected = ours(TEXTS, batch_size=4, **options), theirs(TEXTS, batch_size=4, **options)
@@ -86,9 +86,9 @@ def test_a_search_knows_how_probable_its_answers_are(options: dict) -> None:
     prompts = [writer.encoder.encode(text) for text in TEXTS if len(text) == len(TEXTS[0])]
     options = {**options, "num_return_sequences": options["num_beams"], "max_new_tokens": 12}
     ends = list(range(1, 68, 3))
-    answers = writer.generator.generate(prompts, 3, ends, 4, **options)
+    answers = writer.generate(prompts, 3, ends, 4, **options)
     for prompt, group in zip(prompts, answers, strict=True):
-        rows = writer.generator.log_probs([prompt + ids for ids, _ in group])
+        rows = writer.log_probs([prompt + ids for ids, _ in group])
         expected = [sum(row[-len(ids) :]) / len(ids) for row, (ids, _) in zip(rows, group, strict=True)]
         assert [mean for _, mean in group] == pytest.approx(expected, rel=1e-4)
     assert any(ids[-1] in ends for group in answers for ids, _ in group)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.generation.faults import find_fault
-from hf_paraphrase.generation.paraphrase_choice import Choice
+from hf_paraphrase.generation.paraphrase_choice import Choice, find_fault
+from hf_paraphrase.generation.writers import Candidate
 
 LEAVE = "Could you send me the report before you leave?"
 
@@ -33,5 +33,5 @@ def test_faults(source: str, candidate: str, fault: str | None) -> None:
 
 def test_faults_are_rejected_whatever_is_kept() -> None:
     stammered = 'Can I have the report before you leave? "At the point of view'
-    (one,) = Choice(keep=()).sift(LEAVE, [stammered])
+    (one,) = Choice(keep=()).sift(LEAVE, [Candidate(stammered)])
     assert one.reason == "leaves '\"' unpaired"

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from hf_paraphrase.generation import hopeful
-from hf_paraphrase.generation.hopeful import judge_candidates
+from hf_paraphrase.generation.judges import judges_alone
 from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase
 from hf_paraphrase.generation.writers import Judged
 
@@ -32,16 +31,16 @@ def draw_candidates(draw, count):
     ]
 
 
-def choose(groups, choice, judge):
+def choose(groups, choice, judge, judges_alone):
     groups = [list(group) for group in groups]
     judged = [[Judged("source", one.text) for one in group if one.reason is None] for group in groups]
-    judge_candidates(groups, judged, choice, judge, batch_size=4)
+    choice.judge(groups, judged, judge, 4, judges_alone)
     return [choice.choose("source", group) for group in groups]
 
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("options", [{}, {"min_adequacy": 0.6}, {"wanted_novelty": 0.3}, {"weights": (1.0, 1.0, 0.0)}])
-def test_the_choice_is_that_among_all(n, options, monkeypatch):
+def test_the_choice_is_that_among_all(n, options):
     draw, saved = random.Random(0), 0
     for _ in range(40):
         groups = [draw_candidates(draw, draw.randint(0, 12)) for _ in range(3)]
@@ -50,8 +49,7 @@ def test_the_choice_is_that_among_all(n, options, monkeypatch):
         judges = Judge(adequacies), Judge(adequacies)
         found = []
         for judge, alone in zip(judges, (True, False), strict=True):
-            monkeypatch.setattr(hopeful, "judges_alone", lambda judge, alone=alone: alone)
-            found.append(choose(groups, choice, judge))
+            found.append(choose(groups, choice, judge, alone))
         assert found[0] == found[1]
         assert len(judges[0].asked) <= len(judges[1].asked)
         saved += len(judges[1].asked) - len(judges[0].asked)
@@ -59,14 +57,11 @@ def test_the_choice_is_that_among_all(n, options, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"diversity": 0.5}, {"return_rejected": True}])
-def test_all_are_judged_where_others_count(options, monkeypatch):
-    monkeypatch.setattr(hopeful, "judges_alone", lambda judge: True)
+def test_all_are_judged_where_others_count(options):
     group, judge = draw_candidates(random.Random(1), 10), Judge({f"w{place}": 0.5 for place in range(10)})
-    choose([group], Choice(n=1, **options), judge)
-    assert judge.asked == [one.text for one in group if one.reason is None]
+    choose([group] * 2, Choice(n=1, **options), judge, True)
+    assert judge.asked == [one.text for one in group if one.reason is None] * 2
 
 
 def test_a_function_of_the_callers_is_asked_everything():
-    group, judge = draw_candidates(random.Random(1), 10), Judge({f"w{place}": 0.5 for place in range(10)})
-    choose([group], Choice(n=1), judge)
-    assert len(judge.asked) == sum(one.reason is None for one in group)
+    assert not judges_alone(Judge({}))

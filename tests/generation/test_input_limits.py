@@ -8,13 +8,15 @@ from transformers import PreTrainedTokenizerFast
 
 from hf_paraphrase.errors import InputError
 from hf_paraphrase.generation.engine import (
+    SourceCutter,
     compute_perplexity,
     generate_paraphrases,
     generate_several,
+    halve_once,
     match_pairs,
-    mean_log_probs,
+    source_limit,
 )
-from hf_paraphrase.generation.input_limits import SourceCutter, halve_once, source_limit
+from hf_paraphrase.generation.writers import ModelWriter
 from tests.generation.paraphrasers import PARAPHRASERS, make_paraphraser, random_sentences
 from tests.models.tiny import tiny_bart, tiny_matcher, tiny_t5, word_tokenizer
 
@@ -49,7 +51,6 @@ def test_texts_are_cut_between_words(limit):
     assert cutter(text).split() == text.split()[: limit - 1]
     assert text.startswith(cutter("the cat  sat on a mat"))
     assert (cutter.read, cutter.cut) == (2, 2 * (limit < 7))
-    assert bool(cutter.describe()) == (limit < 7)
 
 
 def test_the_prefix_counts():
@@ -113,18 +114,18 @@ def test_what_is_kept_is_looked_for_in_the_whole_text():
 def test_halving():
     asked = []
 
-    def run(size: int) -> int:
-        asked.append(size)
-        if size > 4:
+    def run(rows: list[int]) -> list[int]:
+        asked.append(len(rows))
+        if len(rows) > 4:
             raise torch.OutOfMemoryError(OUT_OF_MEMORY)
-        return size
+        return rows
 
-    assert halve_once(run, 7) == 4
+    assert halve_once(run, [*range(7)]) == [*range(7)]
     with pytest.raises(torch.OutOfMemoryError):
-        halve_once(run, 16)
-    assert asked == [7, 4, 16, 8]
+        halve_once(run, [*range(16)])
+    assert asked == [7, 4, 3, 16, 8]
     with pytest.raises(RuntimeError, match="shapes"):
-        halve_once(lambda size: (_ for _ in ()).throw(RuntimeError("shapes differ")), 2)
+        halve_once(lambda rows: (_ for _ in ()).throw(RuntimeError("shapes differ")), [0, 1])
 
 
 def test_a_batch_that_does_not_fit_is_halved_once(monkeypatch, caplog):
@@ -132,7 +133,7 @@ def test_a_batch_that_does_not_fit_is_halved_once(monkeypatch, caplog):
     model, tokenizer = tiny_bart(), word_tokenizer()
     calls = [
         lambda size: generate_several(model, tokenizer, texts, 2, batch_size=size, max_new_tokens=4),
-        lambda size: mean_log_probs(model, tokenizer, texts, texts[::-1], batch_size=size),
+        lambda size: ModelWriter(model, tokenizer).mean_log_probs(texts, texts[::-1], size),
         lambda size: compute_perplexity(model, tokenizer, texts, texts[::-1], batch_size=size),
     ]
     whole = [call(8) for call in calls]

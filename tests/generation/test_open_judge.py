@@ -11,10 +11,8 @@ import pytest
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation import open_judge
-from hf_paraphrase.generation.adequacy import Judged, load_adequacy
-from hf_paraphrase.generation.open_judge import FEATURES, Calibration, pair_features
-from hf_paraphrase.generation.own_text import find_foreign_form
+from hf_paraphrase.generation import judges
+from hf_paraphrase.generation.judges import FEATURES, Judged, find_foreign_form, load_adequacy, pair_features
 from hf_paraphrase.generation.writers import ModelWriter
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, word_tokenizer
@@ -51,13 +49,14 @@ def test_features(writer: ModelWriter) -> None:
     assert pair_features(writer, [], [], 2).shape == (0, len(FEATURES))
 
 
-def test_the_probability(writer: ModelWriter) -> None:
+def test_the_probability(writer: ModelWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = load_adequacy("open", writer)
     features = pair_features(writer, ["I have 3 dogs"], ["you have four dogs"], 1)[0]
     logit = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True)) + 2.0
     assert judge([Judged("I have 3 dogs", "you have four dogs")], 4) == pytest.approx([1 / (1 + math.exp(-logit))])
-    extreme = Calibration(WEIGHTS, 0.0)(np.array([[-1e4, 0, 0, 0, 0, 0], [1e4, 0, 0, 0, 0, 0]]))
-    assert extreme.tolist() == [0.0, 1.0]
+    extreme = np.array([[-1e4, 0, 0, 0, 0, 0], [1e4, 0, 0, 0, 0, 0]])
+    monkeypatch.setattr(judges, "pair_features", lambda *args: extreme)
+    assert judge([], 4) == [0.0, 1.0]
 
 
 def test_another_set_of_weights_is_refused(writer: ModelWriter) -> None:
@@ -70,9 +69,9 @@ def test_a_model_without_calibration_is_judged_by_the_released_one(
     writer: ModelWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = load_adequacy("open", writer)
-    monkeypatch.setattr(open_judge, "_load_released_judge", lambda device: released)
+    monkeypatch.setattr(judges, "_load_released_judge", lambda device: released)
     assert load_adequacy("open", ModelWriter(tiny_bart(), word_tokenizer())) is released
-    monkeypatch.setattr(open_judge, "_load_released_judge", lambda device: None)
+    monkeypatch.setattr(judges, "_load_released_judge", lambda device: None)
     with pytest.raises(InputError, match="needs a calibrated model"):
         load_adequacy("open", ModelWriter(tiny_bart(), word_tokenizer()))
 

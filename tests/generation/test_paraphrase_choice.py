@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
+from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, normal_form, score_novelty
 from hf_paraphrase.generation.protected_text import KEPT, find_change
-from hf_paraphrase.generation.set_selection import normal_form
+from hf_paraphrase.generation.writers import Candidate
 
 # Letters, digits and marks of many scripts, and what they are easily mistaken for.
 ODD = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("aA1²½Ⅷ٣ İıßﬁ’'\"“”«»`.,!?-−@:/\u00ad\u200b\u0301")))
@@ -34,7 +34,7 @@ def test_no_text_loses_or_invents_anything_of_its_own(text: str) -> None:
 @given(ODD, st.lists(ODD, max_size=6))
 def test_whatever_the_candidates(source: str, texts: list[str]) -> None:
     choice = Choice(n=2, keep=tuple(KEPT), return_rejected=True, diversity=0.5)
-    sifted = choice.sift(source, texts)
+    sifted = choice.sift(source, map(Candidate, texts))
     assert [one.text for one in sifted] == list(dict.fromkeys(texts))
     scored = [one if one.reason else one._replace(adequacy=0.5, fluency=0.5, novelty=0.5) for one in sifted]
     found = choice.choose(source, scored)
@@ -47,7 +47,7 @@ def test_whatever_the_candidates(source: str, texts: list[str]) -> None:
 
 def test_rules_say_why() -> None:
     texts = ["", "How do I learn!", "learn in oslo", "Learn in Oslo", "LEARN IN OSLO?", "learn in oslo", "?"]
-    reasons = {one.text: one.reason for one in Choice(keep=()).sift("how do i learn", texts)}
+    reasons = {one.text: one.reason for one in Choice(keep=()).sift("how do i learn", map(Candidate, texts))}
     assert reasons == {
         "": "has no words",
         "How do I learn!": "is the source",
@@ -56,7 +56,7 @@ def test_rules_say_why() -> None:
         "LEARN IN OSLO?": "is the same as 'learn in oslo'",
         "?": "has no words",
     }
-    (one,) = Choice().sift("how do i learn", ["go to Oslo, in 3 days"])
+    (one,) = Choice().sift("how do i learn", [Candidate("go to Oslo, in 3 days")])
     assert one == Paraphrase("go to Oslo, in 3 days", reason="invents 'Oslo' (names)")
 
 
@@ -106,8 +106,9 @@ def test_the_floors_are_those_that_the_card_measures() -> None:
 
 
 def test_what_is_known_to_be_too_low_is_not_scored_further() -> None:
-    texts = {"the cat sat on a mat": 0.9, "cats like to sit here": 0.9, "a dog is fun": 0.1}
+    written = {"the cat sat on a mat": 0.9, "cats like to sit here": 0.9, "a dog is fun": 0.1}
+    candidates = [Candidate(text, fluency=fluency) for text, fluency in written.items()]
     choice = Choice(min_fluency=0.2, min_novelty=0.5)
-    sifted = choice.sift("the cat sat on the mat", list(texts), fluency=texts)
+    sifted = choice.sift("the cat sat on the mat", candidates)
     assert [one.reason and one.reason.split()[0] for one in sifted] == ["novelty", None, "fluency"]
     assert all(one.adequacy is None and one.score is None for one in sifted)

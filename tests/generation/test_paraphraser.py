@@ -21,8 +21,8 @@ import hf_paraphrase.generation.paraphraser as paraphraser_module
 import hf_paraphrase.generation.writers as writers
 from hf_paraphrase import Paraphrase, Paraphraser, ParaphraseRetriever
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation.paraphrase_choice import CAUSAL_WEIGHTS, WEIGHTS, combine_scores
-from hf_paraphrase.generation.set_selection import normal_form
+from hf_paraphrase.generation import judges
+from hf_paraphrase.generation.paraphrase_choice import CAUSAL_WEIGHTS, WEIGHTS, combine_scores, normal_form
 from hf_paraphrase.generation.writers import Ask, Candidate, ModelWriter, ignores_case, write
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.models.layers import precision
@@ -340,8 +340,8 @@ def test_the_prefix_of_a_checkpoint_is_read_before_every_text() -> None:
 
 def test_models_that_are_named_are_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, loaded = save(tiny_gpt2(), tmp_path), []
-    load = paraphraser_module.load_causal_fluency
-    monkeypatch.setattr(paraphraser_module, "load_causal_fluency", lambda *args: loaded.append(args) or load(*args))
+    load = judges.load_causal_fluency
+    monkeypatch.setattr(judges, "load_causal_fluency", lambda *args: loaded.append(args) or load(*args))
     paraphraser = Paraphraser(tiny_bart(), word_tokenizer())
     ask = partial(paraphraser, "the cat sat", fluency=path, keep=(), min_adequacy=0, min_novelty=0)
     first, second = ask(), ask()

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from hf_paraphrase.generation.set_selection import choose_diverse, ngram_share, normal_form
-from hf_paraphrase.metrics.pinc.scoring import pinc
+from hf_paraphrase.generation.paraphrase_choice import choose_diverse, normal_form
 
 WORDS = ["the", "a", "cat", "dog", "sat", "on", "mat", "how", "do", "i", "learn", "faster", "?"]
 
@@ -57,17 +56,6 @@ def test_without_diversity_the_highest_scores_are_chosen() -> None:
     texts, scores = ["x y z", "x y z w", "a b", "q r"], [0.9, 0.8, 0.7, 0.1]
     assert choose_diverse("a b c", texts, scores, 2, 0.7) == [0, 3]
     assert choose_diverse("a", [], [], 3, 0.5) == []
-
-
-def test_shares_of_ngrams() -> None:
-    assert ngram_share("The cat sat", "the cat sat down") == 1.0
-    assert ngram_share("a b", "c d") == ngram_share("", "a") == ngram_share("a", "") == 0.0
-    # 3 of 4 words, 1 of 3 pairs, none of 2 triples or of one of four.
-    assert ngram_share("a b c d", "a b d") == pytest.approx((3 / 4 + 1 / 3 + 0 + 0) / 4)
-    for seed in range(50):
-        first, second = random_texts(seed, 2)
-        assert ngram_share(first, second) == pytest.approx(share_by_hand(first, second))
-        assert ngram_share(first, second) == pytest.approx(1 - pinc([first], [second])["score"] / 100)
 
 
 @pytest.mark.parametrize(

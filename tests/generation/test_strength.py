@@ -8,18 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hf_paraphrase.generation.paraphrase_choice import Choice, Paraphrase, score_novelty
-from hf_paraphrase.generation.strength import strengthen
 
 from .paraphrasers import make_paraphraser, random_sentences
-
-
-def test_the_wanted_novelty_rises_with_the_strength() -> None:
-    asked = Choice(min_novelty=0.1, wanted_novelty=0.2, diversity=0.3, min_adequacy=0.2)
-    raised = [strengthen(asked, step / 10) for step in range(11)]
-    assert raised[0] == asked
-    values = [choice.wanted_novelty for choice in raised]
-    assert values == sorted(values) and values[-1] == pytest.approx(0.6)
-    assert {replace(choice, wanted_novelty=0.2) for choice in raised} == {asked}
 
 
 def test_what_is_not_new_enough_costs_score_and_is_not_refused() -> None:
@@ -50,8 +40,10 @@ def test_a_paraphraser_keeps_the_strength_of_its_constructor(monkeypatch: pytest
     paraphraser, (text,) = make_paraphraser("t5"), random_sentences(1)
     strong, asked = type(paraphraser)(paraphraser.model, paraphraser.tokenizer, strength=1.0), []
     monkeypatch.setattr(
-        "hf_paraphrase.generation.paraphraser.strengthen", lambda choice, strength: asked.append(strength) or choice
+        "hf_paraphrase.generation.paraphraser.Choice",
+        lambda **criteria: asked.append(criteria["wanted_novelty"]) or Choice(**criteria),
     )
     strong(text)
     strong(text, strength=0.25)
-    assert asked == [1.0, 0.25]
+    paraphraser(text)
+    assert asked == pytest.approx([0.6, 0.15, 0.0])

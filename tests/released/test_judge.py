@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.generation.adequacy import Judged, load_adequacy
+from hf_paraphrase.generation.judges import Judged, load_adequacy
 
 OTHER_TEXTS = Path(__file__).parents[2] / "model_cards" / "paraphraser-en-small" / "other-texts.tsv"
 SOURCE = "He did not sell the four old houses before Peter came."

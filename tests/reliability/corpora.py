@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from hf_paraphrase.augmentation.inputs import open_source, write_rows
+from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.cli.terminal import read_texts
 from hf_paraphrase.datasets import list_datasets, make_builder
 from hf_paraphrase.datasets.builder import CorpusBuilder
@@ -154,7 +154,7 @@ def change(data: st.DataObject, content: bytes) -> tuple[bytes, str]:
 
 def read_to_augment(path: Path) -> None:
     """Read rows as `hf-paraphrase augment` does."""
-    write_rows(open_source(str(path), "source"), path.with_name("rows"))
+    write_rows(path.with_name("rows"), str(path), "source")
     assert set(pq.read_table(path.with_name("rows")).column_names) >= {"source", "source_id"}
 
 

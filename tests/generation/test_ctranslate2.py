@@ -14,10 +14,11 @@ from transformers import (
 )
 
 from hf_paraphrase import Paraphraser
+from hf_paraphrase.common import files
 from hf_paraphrase.errors import InputError
-from hf_paraphrase.generation import ctranslate2_engine
-from hf_paraphrase.generation.ctranslate2_engine import CTranslate2Engine
-from hf_paraphrase.generation.engine import generate_several, mean_log_probs
+from hf_paraphrase.generation.backends import CTranslate2Writer
+from hf_paraphrase.generation.engine import generate_several
+from hf_paraphrase.generation.writers import ModelWriter
 from hf_paraphrase.models.text.encoded_inputs import find_control
 from tests.generation.paraphrasers import make_paraphraser, random_sentences
 from tests.models.tiny import SPECIAL_IDS, WORDS, tiny_bart, tiny_t5, word_tokenizer
@@ -52,17 +53,20 @@ def make(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 @pytest.mark.parametrize("name", ["bart", "marian", "t5", "pegasus"])
 def test_outputs_and_scores_are_those_of_generate(name: str) -> None:
     model, tokenizer = make(name)
-    engine, texts = CTranslate2Engine(model, tokenizer, "float32"), random_sentences(40)
+    writer, texts = CTranslate2Writer(model, tokenizer, compute_type="float32"), random_sentences(40)
     for options in ({"num_beams": 4}, {"num_beams": 1}, {"num_beams": 3, "length_penalty": 2.0}):
         count = min(options["num_beams"], 3)
         options["max_new_tokens"] = 7
-        ours = engine.generate(texts, 8, num_return_sequences=count, **options)
+        ours = writer.generate(texts, 8, num_return_sequences=count, **options)
         stopping = {"early_stopping": True} if count > 1 else {}
         theirs = generate_several(model, tokenizer, texts, count, **options, **stopping)
         assert ours == theirs
         assert len({text for group in ours for text in group}) > 5
     targets = texts[::-1]
-    ours, theirs = engine.mean_log_probs(texts, targets, 8), mean_log_probs(model, tokenizer, texts, targets)
+    ours, theirs = (
+        writer.mean_log_probs(texts, targets, 8),
+        ModelWriter(model, tokenizer).mean_log_probs(texts, targets, 64),
+    )
     # Marian's padding has a probability in `generate()` alone.
     assert ours == pytest.approx(theirs, abs=0.02 if name == "marian" else 1e-4)
 
@@ -70,7 +74,7 @@ def test_outputs_and_scores_are_those_of_generate(name: str) -> None:
 def test_max_length_of_the_call_wins_over_the_checkpoint_s_max_new_tokens() -> None:
     model, tokenizer = tiny_bart(), word_tokenizer()
     model.generation_config.update(max_new_tokens=6, eos_token_id=None)
-    engine = CTranslate2Engine(model, tokenizer, "float32")
+    writer = CTranslate2Writer(model, tokenizer, compute_type="float32")
     options = {"num_beams": 1, "bad_words_ids": [[number] for number in range(4)]}
     for asked, expected in (
         ({}, 6),
@@ -78,15 +82,18 @@ def test_max_length_of_the_call_wins_over_the_checkpoint_s_max_new_tokens() -> N
         ({"max_length": 9, "max_new_tokens": None}, 8),
         ({"max_length": 9, "max_new_tokens": 2}, 2),
     ):
-        ((text,),) = engine.generate(["the cat"], 1, **options, **asked)
+        ((text,),) = writer.generate(["the cat"], 1, **options, **asked)
         assert len(text.split()) == expected
 
 
 def test_a_tokenizer_without_an_end_mark() -> None:
     """Of the mark that nobody wrote there is no score."""
     model, tokenizer = tiny_bart(), word_tokenizer(end="")
-    engine, texts = CTranslate2Engine(model, tokenizer, "float32"), random_sentences(10)
-    ours, theirs = engine.mean_log_probs(texts, texts, 4), mean_log_probs(model, tokenizer, texts, texts)
+    writer, texts = CTranslate2Writer(model, tokenizer, compute_type="float32"), random_sentences(10)
+    ours, theirs = (
+        writer.mean_log_probs(texts, texts, 4),
+        ModelWriter(model, tokenizer).mean_log_probs(texts, texts, 64),
+    )
     assert ours == pytest.approx(theirs, abs=1e-4)
 
 
@@ -112,16 +119,16 @@ def test_a_paraphraser_with_the_backend() -> None:
 def test_a_model_is_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another model, or another kind of numbers, is another conversion; a config may lack what the converter asks."""
     model, tokenizer = tiny_bart(), word_tokenizer()
-    made, write = [], ctranslate2_engine.write_directory
-    monkeypatch.setattr(ctranslate2_engine, "write_directory", lambda *args: (made.append(args[0]), write(*args)))
+    made, write = [], files.write_directory
+    monkeypatch.setattr(files, "write_directory", lambda *args: (made.append(args[0]), write(*args)))
     model.lm_head.weight.data[3, 0] += 0.25
     for _ in range(2):
-        CTranslate2Engine(model, tokenizer, "float32")
+        CTranslate2Writer(model, tokenizer, compute_type="float32")
     assert len(made) == 1 and (made[0] / "model.bin").is_file()
     assert not hasattr(model.config, "normalize_before")
     model.lm_head.weight.data[3, 0] += 0.25
-    CTranslate2Engine(model, tokenizer, "float32")
-    CTranslate2Engine(model, tokenizer, "int8")
+    CTranslate2Writer(model, tokenizer, compute_type="float32")
+    CTranslate2Writer(model, tokenizer, compute_type="int8")
     assert len(set(made)) == 3
 
 
@@ -162,7 +169,7 @@ def test_the_first_word_that_a_config_forces() -> None:
     model, tokenizer = make("bart")
     model.generation_config.forced_bos_token_id = tokenizer.convert_tokens_to_ids("cat")
     texts = random_sentences(10)
-    found = CTranslate2Engine(model, tokenizer, "float32").generate(texts, 4, num_beams=2, max_length=8)
+    found = CTranslate2Writer(model, tokenizer, compute_type="float32").generate(texts, 4, num_beams=2, max_length=8)
     assert all(text.startswith("cat") for group in found for text in group)
     assert found == generate_several(model, tokenizer, texts, 1, num_beams=2, max_length=8, early_stopping=True)
 
@@ -174,18 +181,19 @@ def test_the_control_token_stands_before_each_text() -> None:
     model = tiny_bart()
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     model.config.control_tokens = ["<novelty-0>", "<novelty-1>"]
-    engine, texts = CTranslate2Engine(model, tokenizer, "float32"), [*random_sentences(10), "<novelty-0> cat"]
+    writer, texts = (
+        CTranslate2Writer(model, tokenizer, compute_type="float32"),
+        [*random_sentences(10), "<novelty-0> cat"],
+    )
     options, written = {"num_beams": 4, "max_new_tokens": 7}, []
     for strength in (None, 0, 1):
         control = find_control(model.config, tokenizer, strength)
-        ours = engine.generate(texts, 8, control=control, num_return_sequences=3, **options)
+        ours = writer.generate(texts, 8, control=control, num_return_sequences=3, **options)
         theirs = generate_several(model, tokenizer, texts, 3, strength=strength, early_stopping=True, **options)
         assert ours == theirs
         written.append(str(ours))
     assert len({*written}) == 3
     paraphraser = Paraphraser(model, tokenizer, backend="ctranslate2", compute_type="float32")
-    paraphraser.writer.engine.generate = lambda read, *limits, **kwargs: (
-        written.append(limits) or [["cat"]] * len(read)
-    )
+    paraphraser.writer.generate = lambda read, *limits, **kwargs: written.append(limits) or [["cat"]] * len(read)
     paraphraser("the dog", 1, strength=1)
     assert written[-1][-1] == control
