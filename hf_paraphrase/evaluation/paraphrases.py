@@ -365,7 +365,7 @@ def _decode(
             ]
             outputs = [tuple(chain.from_iterable(groups)) for groups in zip(*written, strict=True)]
         else:
-            ask |= {"num_candidates": decoding.num_candidates, "select": decoding.select or "score"}
+            ask |= {"num_candidates": decoding.num_candidates or 1, "select": decoding.select or "score"}
             ask |= {"matcher": decoding.matcher, "trust_remote_code": trust_remote_code}
             written = [generate_several(model, tokenizer, sources, pairs=each, **ask) for each in columns]
             outputs = [tuple(group[0] for group in groups) for groups in zip(*written, strict=True)]
