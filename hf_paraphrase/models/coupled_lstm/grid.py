@@ -1,5 +1,7 @@
 """The layout of a batch of grids whose cells are visited by anti-diagonals."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """The sentences of flat streams of word ids, laid out so that one packed LSTM call runs over many of them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, cast
 

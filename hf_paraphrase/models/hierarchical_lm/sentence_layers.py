@@ -1,5 +1,7 @@
 """Layers of the sentence encoder and decoder of Traynor 2018: over packed words, or word by word in decoding."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from typing import Any

@@ -1,5 +1,7 @@
 """Characters to words and back: the word encoder and the word decoders of Traynor 2018, sections 2.3 and 2.6."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

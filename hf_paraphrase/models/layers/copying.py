@@ -1,5 +1,7 @@
 """The mixture of generated and copied words, from any source."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -1,5 +1,7 @@
 """Shared by all encoder-decoders here: embeddings, handling of encoder outputs, the forward pass, return values."""
 
+from __future__ import annotations
+
 from typing import Any, TypeVar, cast
 
 from torch import Tensor, nn

@@ -1,5 +1,7 @@
 """Weights of layers: how they start, and wherever they are kept, for products outside of a layer's `forward`."""
 
+from __future__ import annotations
+
 import math
 
 import torch

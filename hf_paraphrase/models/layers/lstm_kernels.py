@@ -4,6 +4,8 @@ Words are packed, `(words, width)`: all sequences' first words, then their secon
 sequence first. `sizes` says how many words each step has.
 """
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

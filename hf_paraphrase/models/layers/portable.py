@@ -1,5 +1,7 @@
 """Base classes whose checkpoints bring their own code, and so run where this package is not installed."""
 
+from __future__ import annotations
+
 import os
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """Recurrence over any number of steps in one operation, which `torch.export` can trace where a loop is unrolled."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import torch

@@ -1,5 +1,7 @@
 """What all models share that read two sentences: how they enter, the layers above, and the losses."""
 
+from __future__ import annotations
+
 from typing import Any, Literal, NamedTuple, cast
 
 import torch

@@ -1,5 +1,7 @@
 """Looking up and checking token ids, and making decoder inputs of labels, for every encoder-decoder here."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import reduce
 

@@ -1,5 +1,7 @@
 """The parts of a Transformer (Vaswani et al. 2017), with layers that may attend to several memories."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar, cast

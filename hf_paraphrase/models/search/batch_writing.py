@@ -1,5 +1,7 @@
 """Writing a batch of texts, for the pipeline and for batches of a corpus alike: encode, generate, decode, restore."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 

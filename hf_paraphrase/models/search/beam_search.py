@@ -1,5 +1,7 @@
 """Beam search with the results of transformers' own, at lower overhead."""
 
+from __future__ import annotations
+
 import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast

@@ -1,5 +1,7 @@
 """Decoding by DiPS: at every step the beams are the set of candidates that is worth most together."""
 
+from __future__ import annotations
+
 import copy
 from typing import Any, NamedTuple, cast
 

@@ -1,5 +1,7 @@
 """Shared by this package's searches: equality of sentences, and which hypotheses are returned."""
 
+from __future__ import annotations
+
 import copy
 from typing import Any, cast
 

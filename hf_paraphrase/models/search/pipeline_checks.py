@@ -1,5 +1,7 @@
 """Checks of the text2text pipeline's model, arguments, texts and pairs before it runs."""
 
+from __future__ import annotations
+
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set

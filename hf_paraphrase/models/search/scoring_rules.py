@@ -1,5 +1,7 @@
 """What processors of generate() do to the scores of words, and the likeliest words, as cheaply as each allows."""
 
+from __future__ import annotations
+
 import math
 
 import torch

@@ -1,5 +1,7 @@
 """Choosing one of several paraphrases by rules that need no model, so that every checkpoint can bring them."""
 
+from __future__ import annotations
+
 import math
 import re
 import unicodedata

@@ -1,5 +1,7 @@
 """Texts and pairs as a model reads them, with control tokens and ids for words outside the vocabulary."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, cast
 

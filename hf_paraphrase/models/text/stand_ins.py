@@ -1,5 +1,7 @@
 """Near signs in place of those that a tokenizer spells in bytes or replaces, which are put back into the outputs."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections import Counter

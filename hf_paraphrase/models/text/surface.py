@@ -1,5 +1,7 @@
 """The surface form of a text besides its words: capitals, and spaces around punctuation."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """Words of the source in place of unknown words in outputs, and of rare ones that were copied wrongly."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
