@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 from ..common.files import copy_file, write_directory
 from ..errors import InputError
@@ -65,9 +66,7 @@ def unpack(packed: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     _write(folder, packed, packed / CARD_FILE, WEIGHTS_FILE, weights)
     # The code of an architecture of this package is never packed: it is that of the package that unpacks.
-    from ..pretrained import load_config
-
-    config = load_config(folder)
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     if hasattr(config, "save_code"):
         config.save_code(folder)
 

@@ -1,18 +1,63 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..common.fields import Options, option
 from ..errors import InputError
-
-if TYPE_CHECKING:
-    from .mixture import MixedCorpus
 
 # What says of a recipe with one corpus which that is.
 CORPUS_FIELDS = ("dataset", "dataset_name", "dataset_kwargs")
 # Tasks that learn from pairs of a source and a target.
 PAIR_TASKS = ("paraphrase", "edit", "decompose", "answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedCorpus(Options):
+    """An entry of `mixture`: a corpus, and how much of it is learnt."""
+
+    dataset: str = option("As in a recipe with one corpus, as the next two are.", "")
+    dataset_name: str | None = option("Configuration.", None)
+    dataset_kwargs: dict[str, Any] = option("Relative `data_files` start at the folder.", factory=dict)
+    data_dir: str | None = option("Folder; a relative one starts at the `data_dir` of recipe or command.", None)
+    share: float | None = option(
+        "Share of every epoch and of the validation rows, relative to the others'; without shares, sizes count.",
+        None,
+        above=0,
+    )
+    name: str | None = option("What log and card call it; by default the dataset and its configuration.", None)
+    licence: str | None = option("For log and card, where its builder does not know it.", None)
+    min_cosine: float | None = option("Overrides the recipe's.", None, least=-1, most=1)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.dataset:
+            raise InputError("the field `dataset` is missing; name the corpus")
+        if self.dataset_kwargs.get("streaming"):
+            raise InputError("`dataset_kwargs`: shares are of all rows; leave `streaming` out")
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.name or "/".join(filter(None, (self.dataset, self.dataset_name)))
+
+
+def read_mixture(entries: Sequence[dict[str, Any]]) -> list[MixedCorpus]:
+    """Read and check the field `mixture`.
+
+    Raises:
+        InputError: With the number of the entry, from 1, and its field.
+    """
+    corpora = [MixedCorpus.from_dict(entry, f"`mixture`, entry {number}") for number, entry in enumerate(entries, 1)]
+    if len({corpus.share is None for corpus in corpora}) > 1:
+        number = next(number for number, corpus in enumerate(corpora, 1) if corpus.share is None)
+        raise InputError(f"`mixture`, entry {number}: `share` is missing; give every corpus one, or none")
+    titles = [corpus.title for corpus in corpora]
+    twice = next((number for number, title in enumerate(titles, 1) if title in titles[: number - 1]), None)
+    if twice is not None:
+        raise InputError(f"`mixture`, entry {twice}: {titles[twice - 1]} is there already; set `name`")
+    return corpora
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +189,6 @@ class TrainingConfig(Options):
     @property
     def corpora(self) -> list[MixedCorpus]:
         """The entries of `mixture`."""
-        from .mixture import read_mixture  # loads datasets, which no help text needs
-
         return read_mixture(self.mixture)
 
     @property

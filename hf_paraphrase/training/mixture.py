@@ -5,100 +5,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
-from ..common.fields import Options, option
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
 from ..errors import InputError
+from .arguments import MixedCorpus, TrainingConfig
 from .batching import EpochDraw, share_out
 
-if TYPE_CHECKING:
-    from .arguments import TrainingConfig
-
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MixedCorpus(Options):
-    """An entry of `mixture`: a corpus, and how much of it is learnt."""
-
-    dataset: str = option("As in a recipe with one corpus, as the next two are.", "")
-    dataset_name: str | None = option("Configuration.", None)
-    dataset_kwargs: dict[str, Any] = option("Relative `data_files` start at the folder.", factory=dict)
-    data_dir: str | None = option("Folder; a relative one starts at the `data_dir` of recipe or command.", None)
-    share: float | None = option(
-        "Share of every epoch and of the validation rows, relative to the others'; without shares, sizes count.",
-        None,
-        above=0,
-    )
-    name: str | None = option("What log and card call it; by default the dataset and its configuration.", None)
-    licence: str | None = option("For log and card, where its builder does not know it.", None)
-    min_cosine: float | None = option("Overrides the recipe's.", None, least=-1, most=1)
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.dataset:
-            raise InputError("the field `dataset` is missing; name the corpus")
-        if self.dataset_kwargs.get("streaming"):
-            raise InputError("`dataset_kwargs`: shares are of all rows; leave `streaming` out")
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return self.name or "/".join(filter(None, (self.dataset, self.dataset_name)))
-
-    @property
-    def terms(self) -> str:
-        """Its licence: the given one, its builder's, or a note that none is recorded."""
-        if self.licence is not None:
-            return self.licence
-        if self.dataset not in list_datasets() or find_builder(self.dataset).private:
-            return "not recorded"
-        return describe_corpus(find_builder(self.dataset))["Licence"].replace("\n", " ").rstrip(".")
-
-    def load(self, folder: str | os.PathLike | None) -> dict[str, Dataset]:
-        """Read its splits.
-
-        Raises:
-            InputError: It has no training pairs.
-        """
-        path = self.dataset
-        data_dir: str | Path | None = self.data_dir
-        if folder is not None and path in list_datasets():
-            data_dir = Path(folder).expanduser() / (data_dir or "")
-        elif folder is not None and (Path(folder).expanduser() / path).exists():
-            path = str(Path(folder).expanduser() / path)
-        splits = load_dataset(path, name=self.dataset_name, data_dir=data_dir, **self.dataset_kwargs)
-        for split in ("train", "validation"):
-            columns = splits[split].column_names if split in splits else []
-            for column in ("source", "target"):
-                if column not in columns:
-                    raise InputError(f"`mixture`: {self.title} has no column {column} in a split {split}")
-        return dict(splits)
-
-
-def read_mixture(entries: Sequence[dict[str, Any]]) -> list[MixedCorpus]:
-    """Read and check the field `mixture`.
-
-    Raises:
-        InputError: With the number of the entry, from 1, and its field.
-    """
-    corpora = [MixedCorpus.from_dict(entry, f"`mixture`, entry {number}") for number, entry in enumerate(entries, 1)]
-    if len({corpus.share is None for corpus in corpora}) > 1:
-        number = next(number for number, corpus in enumerate(corpora, 1) if corpus.share is None)
-        raise InputError(f"`mixture`, entry {number}: `share` is missing; give every corpus one, or none")
-    titles = [corpus.title for corpus in corpora]
-    twice = next((number for number, title in enumerate(titles, 1) if title in titles[: number - 1]), None)
-    if twice is not None:
-        raise InputError(f"`mixture`, entry {twice}: {titles[twice - 1]} is there already; set `name`")
-    return corpora
 
 
 def load_mixture(
@@ -118,7 +38,7 @@ def load_mixture(
         `train`, with all rows, and `validation`, mixed by share, no row twice; `source`, `target`, `group`, which no
         two corpora share, and `corpus`, the place in `corpora`.
     """
-    loaded = [corpus.load(folder) for corpus in corpora]
+    loaded = [_load(corpus, folder) for corpus in corpora]
     tested = sentences_of(splits["test"] for splits in loaded if "test" in splits)
     held_out = tested | sentences_of(splits["validation"] for splits in loaded)
     mixed: dict[str, list[Dataset]] = {"train": [], "validation": []}
@@ -144,6 +64,32 @@ def load_mixture(
         chosen = np.sort(draw.permutation(sizes[place])[:size])
         mixed["validation"][place] = mixed["validation"][place].select(chosen)
     return DatasetDict({split: concatenate_datasets(parts) for split, parts in mixed.items()})
+
+
+def _load(corpus: MixedCorpus, folder: str | os.PathLike | None) -> dict[str, Dataset]:
+    """Its splits; InputError where it has no training pairs."""
+    path = corpus.dataset
+    data_dir: str | Path | None = corpus.data_dir
+    if folder is not None and path in list_datasets():
+        data_dir = Path(folder).expanduser() / (data_dir or "")
+    elif folder is not None and (Path(folder).expanduser() / path).exists():
+        path = str(Path(folder).expanduser() / path)
+    splits = load_dataset(path, name=corpus.dataset_name, data_dir=data_dir, **corpus.dataset_kwargs)
+    for split in ("train", "validation"):
+        columns = splits[split].column_names if split in splits else []
+        for column in ("source", "target"):
+            if column not in columns:
+                raise InputError(f"`mixture`: {corpus.title} has no column {column} in a split {split}")
+    return dict(splits)
+
+
+def _licence_of(corpus: MixedCorpus) -> str:
+    """The given one, its builder's, or a note that none is recorded."""
+    if corpus.licence is not None:
+        return corpus.licence
+    if corpus.dataset not in list_datasets() or find_builder(corpus.dataset).private:
+        return "not recorded"
+    return describe_corpus(find_builder(corpus.dataset))["Licence"].replace("\n", " ").rstrip(".")
 
 
 def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
@@ -190,7 +136,7 @@ def describe_mixture(training: TrainingConfig, splits: Mapping[str, Dataset]) ->
         {
             "name": corpus.title,
             "dataset": corpus.dataset,
-            "licence": corpus.terms,
+            "licence": _licence_of(corpus),
             "train_pairs": found["train"][place],
             "validation_pairs": found["validation"][place],
             "pairs_per_epoch": int(drawn[place]),

@@ -17,8 +17,9 @@ from datasets import Dataset, DatasetDict
 from hf_paraphrase.datasets import load_dataset
 from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.retrieval import pairs as retrieval_pairs
+from hf_paraphrase.training.arguments import read_mixture
 from hf_paraphrase.training.loop import train
-from hf_paraphrase.training.mixture import load_mixture, read_mixture
+from hf_paraphrase.training.mixture import load_mixture
 from hf_paraphrase.training.tasks import TASKS
 
 from .test_distributed import ONE_MACHINE, finish, launch

@@ -21,7 +21,7 @@ from ...models.layers.language_model_head import LanguageModelHeadMixin
 from ...pretrained import load_model, load_tokenizer, make_model
 from ...retrieval.pairs import filter_by_cosine
 from ...tokenization import train_tokenizer
-from ..arguments import TrainingConfig
+from ..arguments import MixedCorpus, TrainingConfig
 from ..batching import (
     Batch,
     Collator,
@@ -34,7 +34,7 @@ from ..batching import (
 )
 from ..checkpoints import load_trained
 from ..losses import FLAT_FROM, SampledCrossEntropy, Sums, Validation, cross_entropy_sums, flat_cross_entropy
-from ..mixture import MixedCorpus, first_rows, load_mixture, make_draw
+from ..mixture import first_rows, load_mixture, make_draw
 
 logger = logging.getLogger(__name__)
 
