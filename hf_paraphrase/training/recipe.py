@@ -168,7 +168,7 @@ def find_recipe(name_or_path: str | os.PathLike) -> Path:
         InputError: For a name that no recipe has; the message has the closest ones.
     """
     path = Path(name_or_path)
-    if path.is_dir():
+    if path.is_dir() or path.name in _variants(path.parent / TRAINING_FILE):
         return path
     if path.name == str(path):
         shipped = list_recipes()
@@ -194,7 +194,7 @@ def _recipes_in(folder: Path) -> dict[str, Path]:
 
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
     """The fields of each variant in a `training.yaml`, by name."""
-    if "\nvariants:" not in file.read_text(encoding="utf-8", errors="replace"):
+    if not file.is_file() or "\nvariants:" not in file.read_text(encoding="utf-8", errors="replace"):
         return {}
     variants = read_yaml(file)["variants"]
     try:

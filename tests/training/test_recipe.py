@@ -159,7 +159,7 @@ def test_variants_are_recipes_of_their_own(folder):
         generation_config=parent.generation_config | {"num_beams": 7},
         training=replace(parent.training, seed=7),
     )
-    assert load_recipe(folder.parent / "wide") == wide
+    assert load_recipe(folder.parent / "wide") == load_recipe(folder.parent / "grid" / "wide") == wide
     child = load_recipe(extend(folder, "child", "extends: wide\nlearning_rate: 0.5\n"))
     assert child == replace(wide, name="child", training=replace(wide.training, learning_rate=0.5))
     traced = trace_recipe(folder.parent / "child")
