@@ -246,6 +246,7 @@ def test_scripts_hold_what_is_launched_or_set_up() -> None:
             "train.py",
             "evaluate.py",
             "compare.py",
+            "contrastive_autoencoder.py",
             "import_bergamot.py",
             "judge.py",
             "pack.py",
