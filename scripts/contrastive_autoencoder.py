@@ -26,6 +26,7 @@ from transformers import PreTrainedTokenizerBase, set_seed
 
 from hf_paraphrase import load_dataset
 from hf_paraphrase.datasets.running_text import MAX_WORDS, fit_sentences
+from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.language_models import evaluate_rewriting
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
@@ -33,6 +34,7 @@ from hf_paraphrase.training.recipe import load_recipe
 
 Group = list[list[str]]  # sentences as words
 
+TEST_GROUPS = 500  # the last ones
 DROPPED = 0.1  # share of words that the encoder does not see; as many change places with the next
 
 
@@ -54,10 +56,11 @@ def disturb(words: Sequence[str], draw: random.Random) -> list[str]:
 
 def draw_batches(groups: list[Group], size: int, draw: random.Random) -> Iterator[list[tuple[list[str], list[str]]]]:
     """Batches without end, of two sentences of a group each, in a new order every epoch."""
+    if len(groups) < size:
+        raise InputError(f"{len(groups)} groups are fewer than a batch, which has {size}")
     while True:
+        draw.shuffle(groups)
         for start in range(0, len(groups) - size + 1, size):
-            if start == 0:
-                draw.shuffle(groups)
             batch = groups[start : start + size]
             yield [(draw.choice(group), draw.choice(group)) for group in batch]
 
@@ -144,7 +147,9 @@ def main() -> None:
     config = recipe.override({"dropout": 0.0}).make_config()
     config.vocab_size = len(tokenizer)
     model = HierarchicalLmForConditionalGeneration(config)
-    test = [groups.pop() for _ in range(500)]
+    if len(groups) <= TEST_GROUPS:
+        raise InputError(f"--groups: {len(groups)} groups are no more than the {TEST_GROUPS} to test on")
+    groups, test = groups[:-TEST_GROUPS], groups[-TEST_GROUPS:]
     steps = train(model, tokenizer, groups + own, asked.minutes, asked.weight, seed=asked.seed)
     model.save_pretrained(asked.output_dir)
     tokenizer.save_pretrained(asked.output_dir)

@@ -88,7 +88,7 @@ def main(args: list[str] | None = None) -> None:
     number where training was interrupted.
     """
     print_logs_safely()
-    # Saves two CPU seconds: the imports make a million objects that stay, and each collection visits all of them.
+    # Saves up to two CPU seconds: imports make a million objects that stay, and each collection visits all of them.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
     try:

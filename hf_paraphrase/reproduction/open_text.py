@@ -234,7 +234,7 @@ def _answer_once(system: _System, kinds: Texts, file: Path) -> Record:
             raise InputError(f"{file} answers other texts; remove it, or name another output folder")
         return record
     ways, parameters = _load(system.paths)
-    summary = system.run.summary if system.run else {}
+    summary = system.run.final_summary if system.run else {}
     record = {"parameters": parameters, "bytes": sum(map(_count_bytes, system.paths))}
     record["training"] = {name: summary[name] for name in ("steps", "epochs", "cpu_seconds") if name in summary}
     record["ways"] = {

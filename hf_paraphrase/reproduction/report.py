@@ -31,7 +31,7 @@ def write_reproduction(table: Table, measured: list[MeasuredTable], command: str
     write_text(directory / f"{table.name}.md", text)
     pack_outputs(table, measured, directory / f"{table.name}-outputs.tar.xz")
     if importlib.util.find_spec("matplotlib"):
-        first = {row.system: row.runs[0].summary for row in measured[0].rows}
+        first = {row.system: row.runs[0].final_summary for row in measured[0].rows}
         plot_learning_curves(first, directory / f"{table.name}.png")
     return text
 
@@ -123,7 +123,7 @@ def _format_rows(measured: MeasuredTable) -> list[str]:
 
     lines = []
     for row in measured.rows:
-        summaries = [run.summary for run in row.runs]
+        summaries = [run.final_summary for run in row.runs]
         parameters, steps = summaries[0]["num_parameters"], join_distinct(f"{one['steps']:,}" for one in summaries)
         minutes = join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries)
         lines.append([row.system, *score_cells(row), f"{parameters:,}", steps, minutes])
@@ -147,8 +147,8 @@ def _as_json(measured: MeasuredTable) -> dict[str, Any]:
                     {
                         "seed": run.seed,
                         "recipe": asdict(run.recipe),
-                        **{name: run.summary[name] for name in SUMMARIZED},
-                        "environment": run.summary["environment"],
+                        **{name: run.final_summary[name] for name in SUMMARIZED},
+                        "environment": run.final_summary["environment"],
                         "scores": [asdict(score) for score in entry.scores],
                     }
                     for run, entry in zip(row.runs, row.entries, strict=True)

@@ -266,7 +266,7 @@ def _evaluate(table: Table, measurement: Measurement, run: Run, corpus: DatasetD
     data: dict[str, Any] = {"path": training.dataset, "name": training.dataset_name, "kwargs": training.dataset_kwargs}
     data |= {"max_samples": table.max_samples, "sample_seed": table.max_samples and SAMPLE_SEED}
     folder = outputs_folder(table, measurement, run)
-    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.summary["steps"]}
+    settings = {"metrics": _metrics(table), "options": options, "data": data, "steps": run.final_summary["steps"]}
     kind, where = measurement.evaluator or training.task, {"output_dir": folder, "split": SPLIT, "data": data}
     make = partial(_call_evaluator, table, kind, run, corpus, device, **options, **where)
     return evaluate_once(folder, SPLIT, settings, make)

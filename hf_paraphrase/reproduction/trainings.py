@@ -22,6 +22,7 @@ from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.run import LAUNCHED
 
+SUMMARY_FILE = "training_summary.json"
 # Steps by which the speed of a training is measured; the first ones, which also allocate memory, weigh little then.
 PROBED_STEPS = 60
 
@@ -48,12 +49,20 @@ class Run:
         return self.folder.with_name(f"{self.folder.name}-probe")
 
     @property
-    def summary(self) -> Any:
+    def summary(self) -> dict[str, Any] | None:
         """The training's own summary; None before it has ended."""
         return _read_summary(self.folder)
 
     @property
-    def probe_summary(self) -> Any:
+    def final_summary(self) -> dict[str, Any]:
+        """The same of a training that has ended; raises InputError for another."""
+        summary = self.summary
+        if summary is None:
+            raise InputError(f"{self.folder} has no {SUMMARY_FILE}: its training has not ended")
+        return summary
+
+    @property
+    def probe_summary(self) -> dict[str, Any] | None:
         """The same of the probe."""
         return _read_summary(self.probe_folder)
 
@@ -131,7 +140,7 @@ def _call_all(pool: ThreadPoolExecutor, calls: list[Callable[[], None]], bar: tq
 def _train(run: Run, data_dir: Path | None, device: str | None, report: Callable[[str], None]) -> None:
     report(f"{run.system}, seed {run.seed}: training in {run.folder}")
     _call_train(run.recipe_folder, run.folder, data_dir, device)
-    report(f"{run.system}, seed {run.seed}: trained, {run.summary['steps']:,} steps")
+    report(f"{run.system}, seed {run.seed}: trained, {run.final_summary['steps']:,} steps")
 
 
 def _check_begun(run: Run, minutes: float | None) -> None:
@@ -149,22 +158,27 @@ def _check_begun(run: Run, minutes: float | None) -> None:
 
 
 def _prepare(run: Run, minutes: float | None, data_dir: Path | None, device: str | None) -> None:
-    """Write the recipe of a run that has not begun, with as many steps as fit into the budget, by what a few cost."""
+    """Write the recipe of a run that has not begun, with as many steps as fit into the budget."""
     if _has_begun(run.folder):
         return
     recipe = run.recipe
     if minutes is not None:
-        if run.probe_summary is None:
-            probe = {"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS}
-            probe_recipe = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
-            recipe.override(probe).save(probe_recipe)
-            _call_train(probe_recipe, run.probe_folder, data_dir, device)
-        recipe = recipe.override({"max_steps": _steps_within(run, run.probe_summary, minutes)})
+        probe = run.probe_summary or _probe(run, data_dir, device)
+        recipe = recipe.override({"max_steps": _steps_within(run, probe, minutes)})
     recipe.save(run.recipe_folder)
 
 
 def _has_begun(folder: Path) -> bool:
     return any(folder.glob("checkpoints/last-*"))
+
+
+def _probe(run: Run, data_dir: Path | None, device: str | None) -> dict[str, Any]:
+    """Train for a few steps, to see what one costs."""
+    recipe = run.recipe.override({"max_steps": PROBED_STEPS, "eval_strategy": "steps", "eval_steps": PROBED_STEPS})
+    recipe_folder = run.probe_folder.with_name(f"{run.probe_folder.name}-recipe")
+    recipe.save(recipe_folder)
+    _call_train(recipe_folder, run.probe_folder, data_dir, device)
+    return read_json_object(run.probe_folder / SUMMARY_FILE)
 
 
 def _steps_within(run: Run, probe: dict[str, Any], minutes: float) -> int:
@@ -195,7 +209,7 @@ def _call_train(recipe: Path, folder: Path, data_dir: Path | None, device: str |
 
 
 def _read_summary(folder: Path) -> dict[str, Any] | None:
-    file = folder / "training_summary.json"
+    file = folder / SUMMARY_FILE
     return read_json_object(file) if file.is_file() else None
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, fields
@@ -26,6 +27,7 @@ FOLDERS = (Path(__file__).parents[1] / "hub_configs", Path(__file__).parents[2] 
 COUNTS = ("max_length", "max_new_tokens", "num_beams", "num_return_sequences")
 # A file with one of these was saved by transformers, which also writes fields that no class declares.
 SAVED_MARKS = {"architectures", "transformers_version", "_from_model_config"}
+VARIANTS = re.compile(r"^variants:", re.MULTILINE)
 SPECIAL_TOKENS = ("pad_token_id", "bos_token_id", "eos_token_id")
 # Fields that recipes of earlier runs have, with the one value that is still trained by.
 FORMER_FIELDS = {"torch_compile": False, "torch_compile_backend": "inductor"}
@@ -194,7 +196,7 @@ def _recipes_in(folder: Path) -> dict[str, Path]:
 
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
     """The fields of each variant in a `training.yaml`, by name."""
-    if not file.is_file() or "\nvariants:" not in file.read_text(encoding="utf-8", errors="replace"):
+    if not file.is_file() or not VARIANTS.search(file.read_text(encoding="utf-8", errors="replace")):
         return {}
     variants = read_yaml(file)["variants"]
     try:

@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 import torch
 
+from hf_paraphrase.errors import InputError
 from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
@@ -45,6 +46,8 @@ def test_lines_with_one_sentence_are_no_groups(tmp_path):
 def test_an_epoch_has_every_group_once():
     batches = draw_batches(list(GROUPS), 2, random.Random(0))
     drawn = [pair for _ in range(2) for pair in next(batches)]
+    with pytest.raises(InputError, match="4 groups are fewer than a batch, which has 5"):
+        next(draw_batches(list(GROUPS), 5, random.Random(0)))
     assert sorted(GROUPS.index(group) for pair in drawn for group in GROUPS if pair[0] in group) == [0, 1, 2, 3]
 
 
