@@ -13,6 +13,7 @@ from .registration import ARCHITECTURES, register_with_transformers
 
 if TYPE_CHECKING:  # for editors and type checkers, which do not run what is below
     from .augmentation import augment as augment
+    from .common.errors import InputError as InputError
     from .datasets import dataset_card as dataset_card
     from .datasets import list_datasets as list_datasets
     from .datasets import load_dataset as load_dataset
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 # The module of every public name; names of architectures are derived from their rows.
 MODULES = {
+    "InputError": "common.errors",
     "Paraphrase": "generation.paraphraser",
     "ParaphraseRetriever": "retrieval",
     "Paraphraser": "generation.paraphraser",

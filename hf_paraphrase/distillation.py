@@ -20,8 +20,8 @@ from huggingface_hub import ModelCard
 from xxhash import xxh3_64_intdigest
 
 from .augmentation.run import CARD_FILE, Augmentation, make_augmentation_card, run_augmentation
+from .common.errors import InputError
 from .common.files import locked, write_directory, write_lines, write_text
-from .errors import InputError
 from .evaluation.results import format_table
 from .generation.judges import Judged, RoundTrip
 from .generation.loading import load_paraphraser

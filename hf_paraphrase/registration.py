@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .checkpoints.trust import close_question
 from .released import find_checkpoint
-from .trust import close_question
 
 if TYPE_CHECKING:
     from .models.layers.portable import PortableConfig, PortableModel

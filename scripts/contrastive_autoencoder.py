@@ -25,8 +25,8 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, set_seed
 
 from hf_paraphrase import load_dataset
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets.running_text import MAX_WORDS, fit_sentences
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.language_models import evaluate_rewriting
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer

@@ -22,7 +22,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from hf_paraphrase import SsruTransformerConfig, SsruTransformerForConditionalGeneration
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 VERSION, INT8, FLOAT, TEXT = 1, 0x4101, 0x404, 0x101
 NEVER = -1e4

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 LEAST_NOVELTY = 0.3  # from which a paraphrase counts as different
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.selection import score_by_embedding
 from hf_paraphrase.metrics.pinc.scoring import pinc
 from hf_paraphrase.retrieval.encoders import load_encoder

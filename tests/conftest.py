@@ -49,4 +49,4 @@ def seeded():
 @pytest.fixture(autouse=True)
 def installed_from_an_index(monkeypatch):
     """Wherever the package that is tested came from."""
-    monkeypatch.setattr("hf_paraphrase.installation._read_origin", dict)
+    monkeypatch.setattr("hf_paraphrase.common.installation._read_origin", dict)

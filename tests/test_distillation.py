@@ -20,8 +20,8 @@ from safetensors.torch import load_file
 
 import hf_paraphrase
 from hf_paraphrase.augmentation.run import Augmentation
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.distillation import Distillation, _write_corpus, run_distillation
-from hf_paraphrase.errors import InputError
 from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
 from tests.generation.paraphrasers import random_sentences
 from tests.models.tiny import save

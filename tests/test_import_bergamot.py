@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import Unigram
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "import_bergamot.py"))
 PIECES = ["</s>", "<unk>", "▁a", "▁b", "c"]

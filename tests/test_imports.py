@@ -15,10 +15,18 @@ import hf_paraphrase
 ROOT = Path(hf_paraphrase.__file__).parent
 NAME = ROOT.name
 # Each room may import those before it.
-GROUND = ("errors", "common", "installation", "progress", "released", "pictures", "tokenizer_growth")
-GROUND += ("weights", "trust", "pretrained")
-ROOMS = (*GROUND, "papers", "tokenization", "metrics", "datasets", "models", "registration", "retrieval", "generation")
-ROOMS += (
+ROOMS = (
+    "common",
+    "released",
+    "checkpoints",
+    "papers",
+    "tokenization",
+    "metrics",
+    "datasets",
+    "models",
+    "registration",
+    "retrieval",
+    "generation",
     "training",
     "rating",
     "evaluation",

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..generation.loading import load_paraphraser
 from ..models.hierarchical_autoencoder.modeling_hierarchical_autoencoder import (
     HierarchicalAutoencoderForConditionalGeneration,

@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..models.dnpg.levels import LEVELS, read_levels
 from ..models.layers.portable import can
 from ..models.text.encoded_inputs import decode_with_words, encode_inputs

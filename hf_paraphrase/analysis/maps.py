@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.errors import InputError
 from ..common.files import script_json, write_text
-from ..errors import InputError
-from ..installation import require
-from ..pictures import in_style, label_points, new_figure, save_figure, wrap
+from ..common.installation import require
+from ..common.pictures import in_style, label_points, new_figure, save_figure, wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,11 +12,11 @@ from typing import NamedTuple, cast
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from ..errors import InputError
+from ..common.errors import InputError
+from ..common.pictures import in_style, new_figure, save_figure
 from ..generation.loading import load_pair_model
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
 from ..models.layers.sentence_pair import split_pair
-from ..pictures import in_style, new_figure, save_figure
 
 
 class PairGrid(NamedTuple):

@@ -21,8 +21,8 @@ from datatrove.io import DataFolder
 from datatrove.pipeline.base import PipelineStep
 from tqdm.auto import tqdm
 
-from ..errors import InputError
-from ..progress import is_watched
+from ..common.errors import InputError
+from ..common.progress import is_watched
 
 # Log lines of a task that is not the first of its machine go to its file alone.
 QUIET = 1

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from xxhash import xxh3_64
 
 from ..common.arrow_tables import find_schema, is_text, read_tables
+from ..common.errors import InputError
 from ..common.text_tables import ENDINGS, ROWS_AT_ONCE, TextTable, find_tables, table_kind
 from ..datasets import list_datasets
 from ..datasets import load_dataset as load_corpus
 from ..datasets.hub_or_files import is_hub_or_files, read_splits
-from ..errors import InputError
 from .outcomes import check_columns
 
 SOURCE_ID = "source_id"

@@ -13,7 +13,7 @@ import torch
 from datasets import Dataset, Features, Value
 from datasets.fingerprint import generate_random_fingerprint
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..generation.paraphrase_choice import SCORES
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser

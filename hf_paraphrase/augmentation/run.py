@@ -21,8 +21,8 @@ from huggingface_hub.constants import HF_HOME
 from xxhash import xxh3_64_hexdigest
 
 from .. import __version__
+from ..common.errors import InputError
 from ..common.files import check_links, locked
-from ..errors import InputError
 from ..generation.paraphraser import Paraphraser
 from ..generation.prompts import load_prompt
 from ..hub.push import create_repository

@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..errors import InputError, TrainingInterrupted
-from ..trust import refuse_to_ask
+from ..checkpoints.trust import refuse_to_ask
+from ..common.errors import InputError, TrainingInterrupted
 from . import augment, compare, datasets, evaluate, explain, hub, paraphrase, serve, train  # noqa: F401
 from .terminal import echo, print_logs_safely
 from .verbs import make_app

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..released import RELEASED
 from .options import CandidateOptions, PassingOptions, WriterOptions, pairs_option, split_names
 from .terminal import echo

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import write_text
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..papers.table import list_tables, load_table
 from .corpus import Corpus, Files, SplitOptions, files_option, find_training_config
 from .options import ChoiceOptions, IntervalOptions, MetricOptions, metrics_option, pairs_option

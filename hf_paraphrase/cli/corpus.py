@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
 from .options import pairs_option, parse_pairs
 from .verbs import Verb
 

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import write_lines
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from .corpus import ANY_CORPUS, SPLITS, CorpusOptions
 from .terminal import align_columns, echo, read_numbered_texts
 from .verbs import Verb, verb

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import write_text
-from ..errors import InputError
 from .corpus import Corpus, SplitOptions, find_training_config, pick_split
 from .options import (
     PROMPT_HELP,

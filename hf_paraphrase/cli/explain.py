@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import write_text
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from .corpus import ANY_CORPUS, CorpusOptions, SplitOptions
 from .options import ModelOptions, check_ability, read_lines
 from .terminal import echo

@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 from typing import cast
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..released import RELEASED
 from .terminal import echo
 from .verbs import Verb, verb

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..common.errors import InputError
 from ..common.fields import Options, option, parse_scalar
-from ..errors import InputError
 from ..metrics import scored_metrics
 from ..released import RELEASED
 from .terminal import read_texts
@@ -270,8 +270,8 @@ def check_ability(model: str, ability: str, trust_remote_code: bool = False) -> 
 
     Models that cannot be read at all are reported when they are loaded.
     """
+    from ..checkpoints.pretrained import load_config
     from ..models.layers.portable import can
-    from ..pretrained import load_config
     from ..registration import ARCHITECTURES
 
     try:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import check_unicode, open_text, whole_file, write_lines, write_text
 from ..common.spreadsheet_cells import PARAPHRASE_COLUMNS
-from ..errors import InputError
 from ..released import RELEASED
 from .options import (
     CandidateOptions,

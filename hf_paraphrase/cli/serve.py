@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..released import RELEASED
 from ..serving.limits import Limits
 from .options import LoadingOptions, WriterOptions

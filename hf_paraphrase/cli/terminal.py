@@ -17,10 +17,10 @@ from typing import Any
 
 import typer
 
+from ..common.errors import InputError
 from ..common.files import bounded_lines, whole_file
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..common.text_tables import TextTable
-from ..errors import InputError
 
 # The columns that hold the texts where nobody names one; the first that is there counts.
 TEXT_COLUMNS = ("text", "source")

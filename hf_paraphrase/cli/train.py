@@ -8,9 +8,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from ..common.errors import InputError
 from ..common.fields import default_of, option
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from .corpus import ANY_CORPUS, CorpusOptions, choose_corpus, pick_split
 from .hub import push_trained
 from .terminal import align_columns, echo
@@ -112,7 +112,7 @@ def describe_recipe(name: str, with_size: bool = True) -> dict[str, Any]:
 def _count_parameters(task: str, config: PreTrainedConfig) -> int:
     import torch
 
-    from ..pretrained import make_model
+    from ..checkpoints.pretrained import make_model
     from ..training.tasks import TASKS
 
     with torch.device("meta"):

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform, get_a
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ..common.errors import InputError
 from ..common.fields import Options, default_of
-from ..errors import InputError
 from .terminal import echo
 
 # Every verb by the words of its command.

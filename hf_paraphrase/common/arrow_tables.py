@@ -10,7 +10,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InputError
+from .errors import InputError
 from .text_tables import ROWS_AT_ONCE, Row, TextTable, refusing_damage
 
 # pyarrow's errors for values without a common or supported type.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InputError
+from .errors import InputError
 
 # Far above what published models and recipes have, and low enough that nothing below stalls or exhausts a machine.
 BOUNDS = {

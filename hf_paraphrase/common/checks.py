@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from ..errors import InputError
+from .errors import InputError
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:

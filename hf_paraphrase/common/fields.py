@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_
 
 import yaml
 
-from ..errors import InputError
 from .bounds import check_bound
+from .errors import InputError
 from .files import describe_digits
 
 # The bounds of a number: what its field says, whether a value keeps to it, and how errors put it.

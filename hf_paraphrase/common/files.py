@@ -21,8 +21,8 @@ from typing import IO, Any, AnyStr, BinaryIO, TextIO
 
 from filelock import FileLock, SoftFileLock, Timeout
 
-from ..errors import InputError
 from .bounds import check_bound, read_bound
+from .errors import InputError
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 from huggingface_hub.errors import HTTPError as TransportError  # of the HTTP library that huggingface_hub uses
 from huggingface_hub.utils import validate_repo_id
 
-from ..errors import InputError
+from .errors import InputError
 
 logger = logging.getLogger(__name__)
 

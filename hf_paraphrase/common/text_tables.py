@@ -21,7 +21,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from ..errors import InputError
+from .errors import InputError
 from .files import bounded_lines, check_unicode, ends_lines_in_returns, open_plain_or_gzipped, open_text
 from .spreadsheet_cells import unquote_formulas
 

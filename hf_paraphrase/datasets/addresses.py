@@ -19,9 +19,9 @@ from typing import Any
 import aiohttp
 import datasets
 
+from ..common.errors import InputError
 from ..common.fields import read_yaml
 from ..common.files import hash_file, make_once
-from ..errors import InputError
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
 from .documents import split_of, split_point
 from .running_text import RunningTextBuilder, RunningTextConfig
 

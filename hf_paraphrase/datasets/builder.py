@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
+from ..common.errors import InputError
 from ..common.fields import check_fields, option
 from ..common.files import hash_file
-from ..errors import InputError
 from . import addresses
 from .addresses import DOWNLOADS, RELEASES, Release, download_release
 from .corpus_reader import CorpusReader

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..common.errors import InputError
 from ..common.files import ends_lines_in_returns, open_plain_or_gzipped
 from ..common.text_tables import TextTable, parse_cells, split_records
-from ..errors import InputError
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import datasets
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
 from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import CorpusReader
 from .sentences import Splitter, sentence_splitter

@@ -11,9 +11,9 @@ from typing import Any
 
 import datasets
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.text_tables import TextTable, table_kind
-from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, check_order, seeded_order
 from .corpus_reader import CorpusReader, is_text
 from .pair_filter import ComparedSentence, PairFilter

@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from ..common.errors import InputError
 from ..common.fields import option
-from ..errors import InputError
 from .addresses import RELEASES, Release
 from .builder import seeded_order
 from .running_text import RunningTextBuilder, RunningTextConfig

@@ -14,9 +14,9 @@ from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
 from datasets.packaged_modules.csv.csv import Csv, CsvConfig
 from datasets.packaged_modules.json.json import Json, JsonConfig
 
+from ..common.errors import InputError
 from ..common.hub_access import describe_absence, use_cache_without_network
 from ..common.text_tables import ENDINGS, table_kind
-from ..errors import InputError
 from .sampling import divide_linked, held_out_sizes
 from .table_files import SPLITS, Splits, as_strings, read_table_files, split_files
 

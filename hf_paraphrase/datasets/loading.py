@@ -12,9 +12,9 @@ from typing import Any
 
 import datasets
 
+from ..common.errors import InputError
 from ..common.fields import check_known
 from ..common.files import use_writable_folders
-from ..errors import InputError
 from .builder import CorpusBuilder
 from .hub_or_files import is_hub_or_files, load_hub_or_files
 from .table_files import as_data_files, split_files

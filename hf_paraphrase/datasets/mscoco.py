@@ -7,9 +7,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import read_json_object
-from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder, seeded_order
 from .corpus_reader import is_text
 from .sampling import cut

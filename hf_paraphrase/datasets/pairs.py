@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.text_tables import ENDINGS, TextTable, table_kind
-from ..errors import InputError
 from .corpus_reader import CorpusReader, is_text
 from .sampled_pairs import SampledPairsBuilder, SampledPairsConfig
 from .sampling import cut

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..common.fields import option
-from ..installation import require
+from ..common.installation import require
 from .addresses import Release
 from .corpus_reader import CorpusReader
 from .sampling import index_texts, linked_groups, pair_key, search_index

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from ..common.errors import InputError
 from ..common.fields import check_type, read_yaml
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 
 Splitter = Literal["rules", "punkt"]
 

@@ -10,7 +10,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..pictures import add_legend, in_style, new_figure, save_figure
+from ..common.pictures import add_legend, in_style, new_figure, save_figure
 
 # How many texts have how many words.
 LengthCounts = Counter[int]

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..common.errors import InputError
 from ..common.fields import option, read_yaml
-from ..errors import InputError
 from .builder import CorpusConfig, ParaphraseBuilder
 
 Choose = Callable[[Sequence[str]], str]

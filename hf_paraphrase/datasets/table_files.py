@@ -16,8 +16,8 @@ import pyarrow as pa
 from datasets.data_files import DataFilesDict, DataFilesList
 
 from ..common.arrow_tables import find_schema, read_tables
+from ..common.errors import InputError
 from ..common.text_tables import TextTable, expand_globs, find_tables, table_kind
-from ..errors import InputError
 from .builder import CorpusBuilder, CorpusConfig, state_of_file
 
 logger = logging.getLogger(__name__)

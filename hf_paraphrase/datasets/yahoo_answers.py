@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import datasets
 import xxhash
 
+from ..common.errors import InputError
 from ..common.fields import option
 from ..common.files import open_plain_or_gzipped
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from .builder import TEXT, CorpusBuilder, CorpusConfig, check_order
 from .corpus_reader import MAX_LINE_LENGTH, CorpusReader
 from .sampling import cut, index_texts, search_index

@@ -12,15 +12,15 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.files import write_lines
-from ..errors import InputError
+from ..common.installation import require
 from ..generation.paraphrase_choice import Choice
 from ..generation.paraphrase_table import ParaphrasedTexts
 from ..generation.paraphraser import Paraphrase, Paraphraser
 from ..generation.protected_text import find_change, find_kept, split_into_words
 from ..generation.selection import score_by_embedding
 from ..generation.writers import Ask, ModelWriter, write
-from ..installation import require
 from ..metrics.inputs import check_texts
 from ..metrics.score_files import ScoredTexts
 from ..metrics.sufficient_statistics import SufficientStatistics

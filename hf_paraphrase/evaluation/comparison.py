@@ -15,15 +15,15 @@ import torch
 from datasets import Dataset
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.fields import parse_scalar
 from ..common.files import write_text
+from ..common.pictures import curve_style, in_style, new_figure, save_figure
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
-from ..errors import InputError
 from ..metrics.distinct_n.scoring import distinct_n
 from ..metrics.score_files import ScoredTexts, read_scored_texts
 from ..metrics.significance import holm
 from ..papers import find_compared_rows
-from ..pictures import curve_style, in_style, new_figure, save_figure
 from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers, format_table, join_distinct
 from .scoring import Scoring, score_without_interval

@@ -14,8 +14,9 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.files import read_lines
-from ..errors import InputError
+from ..common.pictures import add_legend, in_style, new_figure, save_figure
 from ..generation.engine import generate_paraphrases
 from ..generation.loading import load_paraphraser
 from ..metrics.bleu.scoring import bleu
@@ -24,7 +25,6 @@ from ..metrics.rouge.scoring import rouge
 from ..metrics.sufficient_statistics import SufficientStatistics
 from ..models.search.batch_writing import decode_with_unknown
 from ..papers import find_paper_rows
-from ..pictures import add_legend, in_style, new_figure, save_figure
 from ..tokenization import join_sentences
 from .results import (
     Decoding,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ..checkpoints.pretrained import load_config
 from ..models.layers.portable import can
-from ..pretrained import load_config
 from ..training.arguments import TrainingConfig
 from .documents import evaluate_autoencoder, format_document_results
 from .language_models import evaluate_language_model, format_language_model_results

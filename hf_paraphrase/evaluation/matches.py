@@ -16,8 +16,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.files import read_lines
-from ..errors import InputError
 from ..generation.engine import match_pairs
 from ..generation.loading import load_pair_model
 from ..metrics.classification.scoring import classification

@@ -17,8 +17,8 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.files import write_lines
-from ..errors import InputError
 from ..generation.backends import load_writer
 from ..generation.engine import compute_perplexity, generate_several
 from ..generation.language_model_writer import LanguageModelWriter

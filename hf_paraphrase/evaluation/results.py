@@ -10,8 +10,8 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin, get_type_hints
 
+from ..common.errors import InputError
 from ..common.files import parse_json, write_json
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -10,8 +10,8 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ..common.errors import InputError
 from ..common.files import write_lines
-from ..errors import InputError
 from ..metrics.score_files import ScoredTexts
 from ..metrics.score_table import check_metrics, collect_statistics
 from ..metrics.significance import approximate_randomisation, bootstrap

@@ -14,9 +14,9 @@ from huggingface_hub.constants import HF_HOME
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from xxhash import xxh3_64
 
+from ..common.errors import InputError
 from ..common.files import make_once
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..models.layers.portable import can
 from ..models.search.pipeline_checks import check_model, load_retriever
 from ..models.text.encoded_inputs import control_ids, find_control, read_prefix, source_limit

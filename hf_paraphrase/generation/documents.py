@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .markdown import MarkdownDocument
 from .prose import Markup, Passage, Range, Sentence, check_language, find_lines, lay_out, replace_ranges, split_passage
 from .styled_text import REMOVABLE, StyledSentence, find_docx_passages, find_html_passages, rewrite_parts, split_styled

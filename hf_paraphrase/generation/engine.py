@@ -21,7 +21,8 @@ from transformers import (
 )
 
 from ..common.checks import whole_number
-from ..errors import InputError
+from ..common.errors import InputError
+from ..common.progress import is_watched
 from ..metrics.perplexity.scoring import perplexity
 from ..models.layers.layer_weights import input_device
 from ..models.layers.products import prepacked
@@ -29,7 +30,6 @@ from ..models.search.batch_writing import Output, write_batch
 from ..models.search.generation_request import GenerationRequest, check_arguments_of_a_text
 from ..models.text.encoded_inputs import encode_inputs, read_prefix, source_limit
 from ..models.text.surface import drop_invisible
-from ..progress import is_watched
 from .selection import load_matching_pipeline
 
 logger = logging.getLogger(__name__)

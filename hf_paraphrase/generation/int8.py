@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
-from ..errors import InputError
+from ..common.errors import InputError
 
 LEVELS, INPUT_ZERO = 127, 128  # inputs are unsigned bytes, of which this is zero
 OUTPUTS_AT_ONCE = 4096  # of a vocabulary, so that what PyTorch stores between two passes stays in a core's cache

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
+from ..checkpoints.pretrained import load_config, load_model, load_tokenizer
+from ..common.errors import InputError
 from ..datasets.pair_filter import ComparedSentence
-from ..errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.text.candidate_selection import jaccard_similarity, mean_bleu
 from ..models.text.encoded_inputs import source_limit
-from ..pretrained import load_config, load_model, load_tokenizer
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 from .engine import run_by_length
 from .loading import load_paraphraser

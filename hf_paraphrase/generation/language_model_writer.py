@@ -17,7 +17,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..models.layers.layer_weights import input_device
 from ..models.text.encoded_inputs import source_limit
 from .engine import SourceCutter, run_by_length

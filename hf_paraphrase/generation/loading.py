@@ -19,12 +19,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from ..checkpoints.pretrained import choose_device, load_model, load_tokenizer, read_config
+from ..common.errors import InputError
 from ..common.hub_access import describe_absence
-from ..errors import InputError
-from ..installation import require
+from ..common.installation import require
 from ..models.layers.precision import fast_dtype
 from ..models.search.pipeline_checks import refuse_misspelt
-from ..pretrained import choose_device, load_model, load_tokenizer, read_config
 from ..released import RELEASED
 from .int8 import quantize_weights
 

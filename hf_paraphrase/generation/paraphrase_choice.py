@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from ..common.checks import is_number, whole_number
+from ..common.errors import InputError
 from ..datasets.sentences import split_by_rules
-from ..errors import InputError
 from ..metrics.pinc.scoring import pinc
 from ..metrics.words import ngrams, split_words
 from .protected_text import DEFAULT_KEEP, check_keep, find_change

@@ -17,15 +17,15 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
 from ..common.checks import whole_number
+from ..common.errors import InputError
 from ..common.files import check_unicode
-from ..errors import InputError
+from ..common.progress import is_watched
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can
 from ..models.layers.products import prepacked
 from ..models.search.pipeline_checks import check_argument_names, load_retriever, read_array
 from ..models.text.encoded_inputs import check_strength
 from ..models.text.surface import drop_invisible
-from ..progress import is_watched
 from ..released import RELEASED
 from . import judges
 from .backends import load_writer

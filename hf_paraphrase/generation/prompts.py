@@ -15,9 +15,9 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ..common.checks import is_number
+from ..common.errors import InputError
 from ..common.fields import Options, check_known, read_yaml
 from ..common.files import write_text
-from ..errors import InputError
 
 # File name of the prompt that a model was trained with.
 PROMPT_FILE = "prompt.yaml"

@@ -12,8 +12,8 @@ from itertools import accumulate, pairwise
 
 from sentencex import get_sentence_boundaries
 
+from ..common.errors import InputError
 from ..datasets.sentences import is_abbreviated
-from ..errors import InputError
 
 Range = tuple[int, int]
 

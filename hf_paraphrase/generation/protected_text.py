@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 
+from ..common.errors import InputError
 from ..common.files import open_text
 from ..datasets.sentences import STARTERS, split_by_rules
-from ..errors import InputError
 from ..models.text.surface import FUNCTION_WORDS
 
 WORD = re.compile(r"[^\W_]+")

@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase, TextClassificationPipeline
 
-from ..errors import InputError
+from ..checkpoints.pretrained import load_pipeline
+from ..common.errors import InputError
 from ..models.text.candidate_selection import (
     select_by_difference,
     select_by_jaccard,
@@ -17,7 +18,6 @@ from ..models.text.candidate_selection import (
     select_by_score,
 )
 from ..models.text.encoded_inputs import source_limit
-from ..pretrained import load_pipeline
 from ..retrieval.encoders import DEFAULT_ENCODER, SentenceEncoder, load_encoder
 
 RULES = ("different", "jaccard", "mbr", "score", "embedding", "matcher")

@@ -15,8 +15,8 @@ from huggingface_hub import ChatCompletionOutputComplete, InferenceClient, get_s
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import hf_raise_for_status
 
+from ..common.errors import InputError
 from ..common.hub_access import TransportError, retry_request
-from ..errors import InputError
 from .engine import WholeTexts
 from .prompts import Prompt
 from .protected_text import find_kept

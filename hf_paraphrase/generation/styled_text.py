@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .prose import HARD_BREAK, MIN_WORDS, count_words, find_sentence_ranges
 
 WHITE_SPACE = re.compile(r"\s+")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import InputError
+from ..common.errors import InputError
 from ..models.layers.language_model_head import score_words
 from ..models.layers.layer_weights import input_device
 from ..models.layers.portable import can

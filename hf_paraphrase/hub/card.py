@@ -13,9 +13,9 @@ import jinja2
 from huggingface_hub import ModelCard, ModelCardData
 
 from .. import __version__
+from ..common.errors import InputError
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, is_published
-from ..errors import InputError
 from ..evaluation.results import Results, describe_retrieval
 from ..metrics.pinc.scoring import pinc
 from ..papers import find_paper

@@ -14,9 +14,9 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, S
 from huggingface_hub.hf_api import RepoFile
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
+from ..common.errors import InputError
 from ..common.files import check_links, read_json_object, read_lines
 from ..common.hub_access import TransportError, describe_absence, use_cache_without_network
-from ..errors import InputError
 from ..evaluation.results import Results
 from ..released import find_checkpoint
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
+from ..common.errors import InputError
 from ..common.files import check_links, read_json_object
-from ..errors import InputError
 from ..models.bundle import bundle
 
 # What the code of this package that repositories carry needs, as pyproject.toml has it.

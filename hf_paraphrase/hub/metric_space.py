@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..common.docstrings import read_docstring
-from ..installation import find_public_requirement
+from ..common.installation import find_public_requirement
 from .files import read_template
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 from huggingface_hub.utils import validate_repo_id
 
 from ..common.docstrings import read_docstring
+from ..common.errors import InputError
 from ..common.hub_access import failing_for_good, reach_hub, retry
-from ..errors import InputError
 from ..metrics import load_metric
 from ..models.bundle import bundle
 from ..models.search.dips import dips

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..common.errors import InputError
 from ..common.files import use_writable_folders
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from evaluate import EvaluationModule

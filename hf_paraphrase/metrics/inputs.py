@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import SupportsFloat, TypeVar
 
-from ..errors import InputError
+from ..common.errors import InputError
 
 Number = TypeVar("Number", bound=float)
 

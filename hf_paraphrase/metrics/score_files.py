@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..common.errors import InputError
 from ..common.text_tables import LINE, Row, TextTable
-from ..errors import InputError
 
 # Names of fields and columns; the first existing one is used.
 NAMES = {

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from typing import Any
 
+from ..common.errors import InputError
 from ..common.spreadsheet_cells import csv_writer
-from ..errors import InputError
 from . import scored_metrics
 from .score_files import ScoredTexts
 from .significance import approximate_randomisation, bootstrap

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .sufficient_statistics import SufficientStatistics
 
 Runs = SufficientStatistics | Sequence[SufficientStatistics]

@@ -6,7 +6,7 @@ from itertools import islice
 from sacrebleu.metrics import BLEU
 from sacrebleu.tokenizers.tokenizer_base import BaseTokenizer
 
-from ..errors import InputError
+from ..common.errors import InputError
 
 
 def split_words(texts: Iterable[str], *, tokenize: str = "13a", lowercase: bool = False) -> list[list[str]]:

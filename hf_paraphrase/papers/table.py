@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..common.errors import InputError
 from ..common.fields import read_yaml
-from ..errors import InputError
 
 FOLDER = Path(__file__).with_name("tables")
 CLAIM = re.compile(r"(?P<better>.+) (?:>|at most (?P<margin>[\d.]+) behind) (?P<worse>.+) in (?P<metric>\w+)")

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
+from ..common.errors import InputError
 from ..common.files import open_text, read_json_object, write_text
 from ..common.text_tables import TextTable
-from ..errors import InputError
 from ..metrics.preference.agreement import mean_cohen_kappa
 from ..metrics.preference.scoring import preference
 

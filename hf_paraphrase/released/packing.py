@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig
 
+from ..common.errors import InputError
 from ..common.files import copy_file, write_directory
-from ..errors import InputError
 
 # Not model.safetensors: transformers would load the 8-bit numbers as if they were the weights.
 PACKED_FILE, WEIGHTS_FILE = "packed.safetensors", "model.safetensors"

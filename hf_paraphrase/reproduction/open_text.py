@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.fields import check_known
 from ..common.files import read_json_object, whole_file, write_json, write_text
 from ..datasets import load_dataset
-from ..errors import InputError
 from ..evaluation.choices import METRICS, ScoredRows, choose_first, search_first
 from ..evaluation.paraphrases import COPIED
 from ..evaluation.results import Data, Entry, Group, Model, Results, Score, Speed, describe_commit, format_table

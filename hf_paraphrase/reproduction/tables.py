@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from datasets import DatasetDict
 
+from ..common.errors import InputError
 from ..common.files import read_json_object, read_lines, write_json
 from ..datasets import load_dataset
-from ..errors import InputError
 from ..evaluation.comparison import evaluate_once
 from ..evaluation.documents import evaluate_autoencoder, read_document_statistics
 from ..evaluation.language_models import (

@@ -15,10 +15,10 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from ..common.errors import InputError
 from ..common.files import read_json_object
-from ..errors import InputError
+from ..common.progress import is_watched
 from ..papers.table import Settings
-from ..progress import is_watched
 from ..training.recipe import Recipe, load_recipe
 from ..training.run import LAUNCHED
 

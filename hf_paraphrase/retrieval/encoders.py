@@ -12,12 +12,12 @@ import torch
 from transformers import AutoModel
 from transformers.utils import cached_file
 
+from ..checkpoints.pretrained import choose_device, load_model, load_tokenizer
+from ..checkpoints.trust import check_checkpoint, check_files, trusting
+from ..common.errors import InputError
 from ..common.hub_access import describe_absence, use_cache_without_network
-from ..errors import InputError
-from ..installation import describe_installation, require
+from ..common.installation import describe_installation, require
 from ..models.text.encoded_inputs import source_limit
-from ..pretrained import choose_device, load_model, load_tokenizer
-from ..trust import check_checkpoint, check_files, trusting
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # Before this release of sentence-transformers a local folder counted as trusted.

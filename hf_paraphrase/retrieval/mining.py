@@ -9,9 +9,9 @@ import torch
 from tqdm.auto import tqdm
 
 from ..common.checks import whole_number
-from ..errors import InputError
-from ..installation import require
-from ..progress import is_watched
+from ..common.errors import InputError
+from ..common.installation import require
+from ..common.progress import is_watched
 from .encoders import DEFAULT_ENCODER, EncoderLike, load_encoder
 from .jaccard import JaccardIndex
 

@@ -16,8 +16,8 @@ import xxhash
 from datasets.exceptions import DatasetGenerationError
 
 from ..common.bounds import check_bound
+from ..common.errors import InputError
 from ..common.text_tables import refusing_damage
-from ..errors import InputError
 from .encoders import SentenceEncoder, load_encoder
 
 logger = logging.getLogger(__name__)

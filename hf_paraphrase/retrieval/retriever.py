@@ -14,9 +14,9 @@ import numpy as np
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
 from ..common.checks import whole_number
+from ..common.errors import InputError
 from ..common.files import check_links
 from ..common.hub_access import describe_absence, use_cache_without_network
-from ..errors import InputError
 from .encoders import DEFAULT_ENCODER, EncoderLike, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory, Pairs, count_each, map_once, pair_keys, sentence_keys

@@ -11,8 +11,8 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from ..common.errors import InputError
 from ..common.files import hash_file, read_json_object, write_directory
-from ..errors import InputError
 from .encoders import EncoderLike, load_encoder
 from .jaccard import JaccardIndex
 from .pairs import COMPARED, PairMemory

@@ -9,7 +9,7 @@ from datasets import Dataset
 from transformers import BertConfig, BertModel
 
 from ..common.files import write_directory
-from ..installation import require
+from ..common.installation import require
 from ..tokenization import train_word_tokenizer
 from .encoders import AutoModelEncoder
 

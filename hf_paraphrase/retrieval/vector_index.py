@@ -13,8 +13,8 @@ import numpy as np
 import xxhash
 from tqdm.auto import tqdm
 
-from ..errors import InputError
-from ..progress import is_watched
+from ..common.errors import InputError
+from ..common.progress import is_watched
 from .encoders import SentenceEncoder
 
 logger = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import gradio as gr
 
-from ..errors import InputError
+from ..checkpoints.pretrained import read_config
+from ..common.errors import InputError
 from ..generation.loading import load_pair_model
 from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..generation.protected_text import DEFAULT_KEEP, KEPT
 from ..models.coupled_lstm.modeling_coupled_lstm import CoupledLstmForSequenceClassification
-from ..pretrained import read_config
 from .demo_pages import format_edits, format_match, format_paraphrases
 
 STYLE = Path(__file__).with_name("demo.css")

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TextClassific
 from ..analysis.edits import explain_edit, format_heat_map, format_maps
 from ..analysis.matches import PairGrid, choose_unit, read_grids
 from ..analysis.word_diff import format_changes
-from ..errors import InputError
+from ..common.errors import InputError
 from ..generation.paraphrase_choice import NOT_CHOSEN
 from ..generation.paraphrase_table import Paraphrases
 from ..generation.paraphraser import Paraphrase, Paraphraser

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 from transformers import PreTrainedTokenizerBase, pipeline
 
 from ..analysis.document_vectors import embed_documents
-from ..errors import InputError
+from ..checkpoints.pretrained import read_config
+from ..common.errors import InputError
 from ..generation.loading import load_pair_model, names_language_model
 from ..generation.paraphrase_table import ParaphrasedTexts, Paraphrases
 from ..generation.paraphraser import Paraphraser
 from ..models.layers.portable import can
-from ..pretrained import read_config
 from ..retrieval.encoders import AutoModelEncoder, load_encoder
 
 Options = tuple[tuple[str, Any], ...]

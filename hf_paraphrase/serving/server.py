@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import InputError
+from ..common.errors import InputError
 from .limits import Limits
 
 BACKLOG = 2048

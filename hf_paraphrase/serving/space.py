@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from ..common.files import copy_file, write_text
+from ..common.installation import find_public_requirement
 from ..hub.checkpoint import read_checkpoint
 from ..hub.files import find_files
 from ..hub.metric_space import make_front_matter
-from ..installation import find_public_requirement
 from ..released import RELEASED
 
 # Path in the Space of a model that was a local folder.

@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..common.errors import InputError
 from ..common.files import bounded_lines, open_plain_or_gzipped
-from ..errors import InputError
 
 # A word of word2vec's binary format that is longer, in bytes, shows that the file is another one.
 LONGEST_WORD = 1 << 16

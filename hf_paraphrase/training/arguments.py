@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..common.errors import InputError
 from ..common.fields import Options, option
-from ..errors import InputError
 
 # What says of a recipe with one corpus which that is.
 CORPUS_FIELDS = ("dataset", "dataset_name", "dataset_kwargs")

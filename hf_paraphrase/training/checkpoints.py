@@ -17,10 +17,10 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
+from ..checkpoints.pretrained import load_model, make_model
+from ..checkpoints.trust import TRUST_HINT
+from ..common.errors import InputError
 from ..common.files import copy_file, write_directory
-from ..errors import InputError
-from ..pretrained import load_model, make_model
-from ..trust import TRUST_HINT
 from .lora import has_lora, merge_lora, save_lora
 
 STATE_FILE, TENSOR_FILE = "training_state.json", "training_state.pt"

@@ -17,11 +17,11 @@ from accelerate.utils import ProjectConfiguration, set_seed
 from datasets import DatasetDict, IterableDataset, IterableDatasetDict
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..checkpoints.pretrained import load_tokenizer
 from ..common.environment import describe_environment
+from ..common.errors import InputError
 from ..common.files import LOCK_FILE, locked, write_directory, write_json
-from ..errors import InputError
 from ..models.layers.precision import runs_lstm
-from ..pretrained import load_tokenizer
 from .checkpoints import Checkpoints, align_memory, load_checkpoint, save_tokenizer
 from .recipe import Recipe, load_recipe
 from .reporting import check_trackers, plot_learning_curves

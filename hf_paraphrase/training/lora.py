@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
-from ..errors import InputError
-from ..installation import require
+from ..common.errors import InputError
+from ..common.installation import require
 
 # peft's file, and its prefix of weight names.
 ADAPTER_FILE, PREFIX = "adapter_model.safetensors", "base_model.model."

@@ -17,9 +17,9 @@ from torch import nn
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase, TextClassificationPipeline
 
-from ..errors import InputError
+from ..common.errors import InputError
+from ..common.installation import require
 from ..generation.selection import load_matching_pipeline, score_by_matcher
-from ..installation import require
 from ..models.layers.precision import at_least_single
 from .batching import Batch, share_batches
 

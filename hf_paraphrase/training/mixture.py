@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
+from ..common.errors import InputError
 from ..datasets import load_dataset
 from ..datasets.card import describe_corpus
 from ..datasets.loading import find_builder, list_datasets, no_progress_bars
-from ..errors import InputError
 from .arguments import MixedCorpus, TrainingConfig
 from .batching import EpochDraw, share_out
 

@@ -14,9 +14,9 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, AutoConfig, GenerationConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from ..common.bounds import check_generation_sizes, check_model_sizes
+from ..common.errors import InputError
 from ..common.fields import check_known, check_type, parse_scalar, read_yaml
 from ..common.files import read_json_object, write_text
-from ..errors import InputError
 from .arguments import CORPUS_FIELDS, TrainingConfig
 from .tasks import TASKS
 

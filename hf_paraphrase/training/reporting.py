@@ -11,10 +11,10 @@ from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
 from tqdm.auto import tqdm
 
+from ..common.errors import InputError
 from ..common.files import read_lines, write_text
-from ..errors import InputError
+from ..common.pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 from ..metrics.perplexity import scoring
-from ..pictures import add_legend, curve_style, in_style, new_figure, save_figure, tick_plainly
 from .recipe import Recipe
 
 LOG_FILE = "log_history.jsonl"

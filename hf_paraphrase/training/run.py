@@ -22,7 +22,7 @@ from torch.optim import SGD, Adagrad, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, get_scheduler
 
-from ..errors import InputError, TrainingInterrupted
+from ..common.errors import InputError, TrainingInterrupted
 from .arguments import TrainingConfig
 from .batching import LengthBatches, fingerprint, share_batches
 from .checkpoints import Checkpoints, TrainingState, get_random_state, set_random_state

@@ -8,8 +8,8 @@ import numpy as np
 from datasets import Dataset, DatasetDict, IterableDataset
 from transformers import PreTrainedTokenizerBase
 
+from ..common.errors import InputError
 from ..datasets.loading import no_progress_bars
-from ..errors import InputError
 from .tasks import Task
 from .tasks.base import NoRowsLeft
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from hf_paraphrase import Paraphraser, ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.pictures import add_legend, curve_style, in_style, new_figure, save_figure
+from hf_paraphrase.common.pictures import add_legend, curve_style, in_style, new_figure, save_figure
 from hf_paraphrase.retrieval import load_encoder
 from hf_paraphrase.retrieval.vector_index import VectorIndex
 

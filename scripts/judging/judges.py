@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import mannwhitneyu
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.judges import FEATURES, Adequacy, find_foreign_form, pair_features, text_features
 from hf_paraphrase.generation.writers import Judged, ModelWriter
 

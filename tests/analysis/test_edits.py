@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_paraphrase.analysis.edits import explain_edit, format_html
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from tests.models.test_pipeline_pairs import tiny_fset
 from tests.models.tiny import tiny_bart, word_tokenizer
 

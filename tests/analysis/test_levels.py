@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hf_paraphrase.analysis.edits import explain_levels, format_levels
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.dnpg.configuration_dnpg import DnpgConfig
 from hf_paraphrase.models.dnpg.modeling_dnpg import DnpgForConditionalGeneration
 from tests.models.tiny import tiny_bart, tiny_model, word_tokenizer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.analysis.maps import draw_map, nearest, project, shorten, spread, write_map_page
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 
 def test_near_vectors_lie_near_each_other():

@@ -12,7 +12,7 @@ from hf_paraphrase.analysis.matches import (
     plot_unit,
     read_grids,
 )
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
 from tests.models.tiny import save, tiny_matcher
 

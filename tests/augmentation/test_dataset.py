@@ -9,7 +9,7 @@ import pytest
 
 import hf_paraphrase
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from tests.generation.paraphrasers import NO_FLOORS, make_paraphraser, random_sentences
 
 OPTIONS = {"decoding": "sample", "num_candidates": 4, "keep": [], "batch_size": 4, **NO_FLOORS}

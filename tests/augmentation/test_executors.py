@@ -17,7 +17,7 @@ from hf_paraphrase.augmentation import executors
 from hf_paraphrase.augmentation.executors import make_executor
 from hf_paraphrase.augmentation.run import run_augmentation
 from hf_paraphrase.augmentation.steps import ParaphraseStep
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from tests.generation.language_models import byte_tokenizer, tiny_llama
 from tests.generation.paraphrasers import random_sentences
 from tests.models.tiny import save, tiny_bart

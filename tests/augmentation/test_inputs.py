@@ -13,8 +13,8 @@ import pytest
 
 from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.augmentation.steps import RowReader
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.text_tables import ROWS_AT_ONCE
-from hf_paraphrase.errors import InputError
 
 TEXTS = ("how do i learn ?", "", 'a "cat",')
 ROWS = [{"question": text, "label": label} for label, text in enumerate(TEXTS, start=1)]

@@ -19,8 +19,8 @@ from hf_paraphrase import Paraphraser
 from hf_paraphrase.augmentation import executors, outcomes, steps
 from hf_paraphrase.augmentation.executors import AugmentationError
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.files import locked
-from hf_paraphrase.errors import InputError
 from tests.models.tiny import save, tiny_bart
 
 from .runs import OPTIONS, ask, kill_and_restart, read_output, run, write_questions

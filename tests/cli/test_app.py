@@ -11,7 +11,7 @@ import pytest
 
 import hf_paraphrase.training.loop
 from hf_paraphrase.cli.app import main
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training.recipe import list_recipes
 
 from .runner import find_commands, run

@@ -101,7 +101,7 @@ def test_what_a_user_can_mend(
 def test_without_datatrove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        "hf_paraphrase.installation.find_spec", lambda name: None if name == "datatrove" else find_spec(name)
+        "hf_paraphrase.common.installation.find_spec", lambda name: None if name == "datatrove" else find_spec(name)
     )
     assert run("augment", "in.csv", "--model", "m", "--column", "text", "--output", tmp_path) == 2
     assert "pip install 'hf-paraphrase[augmentation]'" in capsys.readouterr().err

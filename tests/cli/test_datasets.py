@@ -98,6 +98,6 @@ def test_preview_refuses_bad_input(tmp_path, capsys, monkeypatch):
     assert re.match("error: .*holds no such file .*msr_paraphrase_test.txt", capsys.readouterr().err)
     assert run("datasets", "preview", "msrp", "--dataset-kwargs", "seed") == 2
     assert capsys.readouterr().err == "error: --dataset-kwargs takes KEY=VALUE, got 'seed'\n"
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     assert run("datasets", "preview", "msrp", "--plot", tmp_path / "lengths.png") == 2
     assert "pip install 'hf-paraphrase[plots]'" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from datasets import Dataset, DatasetDict
 
 import hf_paraphrase.datasets
 from hf_paraphrase import ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.kinds import EVALUATORS
 from hf_paraphrase.evaluation.results import Data, Results
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model

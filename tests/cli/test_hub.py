@@ -8,8 +8,8 @@ import pytest
 import hf_paraphrase
 import hf_paraphrase.hub.push
 import hf_paraphrase.training.loop
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.hub_access import PushError
-from hf_paraphrase.errors import InputError
 from tests.hub.runs import write_run
 
 from .runner import run

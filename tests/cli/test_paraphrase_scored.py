@@ -15,8 +15,8 @@ import pytest
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.cli.paraphrase import COLUMNS
 from hf_paraphrase.cli.terminal import open_table, read_texts
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.text_tables import TextTable
-from hf_paraphrase.errors import InputError
 
 from .runner import run
 

@@ -57,7 +57,7 @@ def test_the_table_has_a_line_a_recipe(capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_the_table_builds_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_paraphrase.pretrained.make_model", lambda *_: pytest.fail("a model was built"))
+    monkeypatch.setattr("hf_paraphrase.checkpoints.pretrained.make_model", lambda *_: pytest.fail("a model was built"))
     assert run("recipes") == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from hf_paraphrase.cli.datasets import Mine
 from hf_paraphrase.cli.evaluate import Evaluate
 from hf_paraphrase.cli.verbs import VERBS
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from tests.models.tiny import save, tiny_bart
 
 from .runner import find_commands, run

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.fields import Options, check_type, option, parse_scalar, read_yaml
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.recipe import load_recipe
 
 

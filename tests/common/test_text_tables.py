@@ -17,8 +17,8 @@ import pytest
 from hf_paraphrase import load_dataset
 from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.cli.terminal import Lines, open_table, read_texts
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.text_tables import TextTable, expand_globs, find_tables, split_records, table_kind
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.metrics.score_files import read_scored_texts
 from hf_paraphrase.tokenization.word_vectors import load_word_vectors
 

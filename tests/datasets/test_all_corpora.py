@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import list_datasets, load_dataset, make_builder
 from hf_paraphrase.datasets.builder import CorpusConfig, ParaphraseBuilder
 from hf_paraphrase.datasets.loading import find_builder
 from hf_paraphrase.datasets.running_text import RunningTextBuilder
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import FILES, IN_FILE_ORDER, load_arguments, reorder
 
 CASES = [(path, name) for path in list_datasets() for name in find_builder(path).builder_configs]

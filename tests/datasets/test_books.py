@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.errors import InputError
 
 
 def lines(start: int, count: int) -> str:

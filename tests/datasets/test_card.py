@@ -5,10 +5,10 @@ import pytest
 from huggingface_hub import DatasetCard
 
 import hf_paraphrase
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import card as card_module
 from hf_paraphrase.datasets import dataset_card, list_datasets, push_to_hub
 from hf_paraphrase.datasets.loading import find_builder
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import quora, write
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.text_tables import TextTable
 from hf_paraphrase.datasets import corpus_reader as reader_module
 from hf_paraphrase.datasets.corpus_reader import MAX_LINE_LENGTH, CorpusReader
-from hf_paraphrase.errors import InputError
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import datasets
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import addresses, list_datasets, load_dataset, make_builder
 from hf_paraphrase.datasets.addresses import DOWNLOADS, RELEASES
-from hf_paraphrase.errors import InputError
 
 from .corpora import ARGUMENTS, write
 from .releases import published, release, serve

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.pair_filter import ComparedSentence, word_overlap
-from hf_paraphrase.errors import InputError
 
 GROUPS = [[f"alpha {number}", f"beta {number}", f"gamma {number}"] for number in range(40)]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.gutenberg import Book, read_book
 from hf_paraphrase.datasets.running_text import words_of
-from hf_paraphrase.errors import InputError
 
 NEW = """The Project Gutenberg EBook of {title}, by {author}
 

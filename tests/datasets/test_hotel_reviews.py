@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.corpus_reader import CorpusReader
-from hf_paraphrase.errors import InputError
 
 SIZES = {"train_size": 800, "validation_size": 50, "test_size": 150}
 

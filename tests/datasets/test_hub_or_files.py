@@ -9,7 +9,7 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict
 
 from hf_paraphrase import load_dataset
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 from .corpora import ARGUMENTS, sentence, write_corpus
 

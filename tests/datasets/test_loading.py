@@ -10,10 +10,10 @@ import pytest
 
 import hf_paraphrase
 from hf_paraphrase import datasets as corpora
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import builder, list_datasets, load_dataset, loading
 from hf_paraphrase.datasets.addresses import RELEASES
 from hf_paraphrase.datasets.loading import find_builder
-from hf_paraphrase.errors import InputError
 
 SMALL = {"train_size": 30, "validation_size": 5, "test_size": 5}
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.mscoco import rank_by_agreement
-from hf_paraphrase.errors import InputError
 
 TRAIN, VALIDATION = "captions_train2014.json", "captions_val2014.json"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
-from hf_paraphrase.errors import InputError
 
 ROWS = [(f'a "quoted", {number}\nnext line', f"target {number}") for number in range(60)]
 COLUMNS = {"source_column": "my text", "target_column": "b"}

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder, sampled_pairs
 from hf_paraphrase.datasets.sampled_pairs import PairStore, TextIndex, hash_texts
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import ppdb, sentence, wikianswers, write
 
 

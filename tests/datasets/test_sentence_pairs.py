@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset
 from hf_paraphrase.datasets.sampling import deal, held_out_sizes, linked_groups
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import existing_split, msrp, quora, sentence, snli, twitter_url, write, write_corpus
 
 

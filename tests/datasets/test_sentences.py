@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets.sentences import sentence_splitter, split_by_rules
-from hf_paraphrase.errors import InputError
 
 
 # A bar stands where a sentence ends.
@@ -91,7 +91,7 @@ def test_rules_are_a_splitter_and_other_names_are_refused():
 
 
 def test_punkt_without_nltk(monkeypatch):
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"needs NLTK; .*: pip install 'hf-paraphrase\[punkt\]'.*splitter=\"rules\""):
         sentence_splitter("punkt")
 

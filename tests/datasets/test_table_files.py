@@ -11,7 +11,7 @@ import pytest
 
 from hf_paraphrase import load_dataset
 from hf_paraphrase.augmentation.inputs import write_rows
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 PAIRS = "source,target\na,b\nc,d\n"
 ROWS = [{"source": "a", "target": "b"}, {"source": "c", "target": "d"}]

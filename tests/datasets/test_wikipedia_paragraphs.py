@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset, make_builder
 from hf_paraphrase.datasets.corpus_reader import CorpusReader
-from hf_paraphrase.errors import InputError
 
 
 def wikitext(articles: int = 30) -> str:

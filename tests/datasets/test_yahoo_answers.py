@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import load_dataset
 from hf_paraphrase.datasets.sampling import index_texts, search_index
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import sentence, write, yahoo_answers
 
 DOCUMENT = """<vespaadd><document type="wisdom"><uri>{number}</uri><subject>{question}</subject>
@@ -149,6 +149,6 @@ def test_a_question_without_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_bm25_is_optional(tmp_path, monkeypatch):
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[ranking\]'"):
         load_dataset("yahoo_answers", data_dir=write(tmp_path, yahoo_answers()))

@@ -13,7 +13,7 @@ from transformers import BartForConditionalGeneration
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.cli.evaluate import Evaluate
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.paraphrases import evaluate_paraphraser
 from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
 from tests.models.tiny import save, tiny_bart, word_tokenizer

@@ -11,7 +11,7 @@ from datasets import Dataset
 from nltk import edit_distance
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.choices import compare_choices, format_choices
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Entry, Results

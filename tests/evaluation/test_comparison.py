@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation import comparison
 from hf_paraphrase.evaluation.comparison import (
     COPIED,

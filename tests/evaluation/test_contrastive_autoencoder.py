@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 import torch
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.hierarchical_lm.configuration_hierarchical_lm import HierarchicalLmConfig
 from hf_paraphrase.models.hierarchical_lm.modeling_hierarchical_lm import HierarchicalLmForConditionalGeneration
 from hf_paraphrase.models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer

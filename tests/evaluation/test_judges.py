@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.judges import FEATURES, OpenJudge, text_features
 from scripts.judging.judges import (
     LabelledPair,

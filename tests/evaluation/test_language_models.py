@@ -5,7 +5,7 @@ import torch
 from datasets import Dataset
 
 from hf_paraphrase import HierarchicalLmConfig, HierarchicalLmForConditionalGeneration, HierarchicalLmTokenizer
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.language_models import (
     evaluate_language_model,
     read_language_model_statistics,

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from hf_paraphrase import Paraphraser, ParaphraseRetriever, ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation import paraphrases
 from hf_paraphrase.evaluation.paraphrases import (
     COPIED,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from scripts.readings import count_good, read_verdicts
 
 READINGS = Path(__file__).parents[2] / "model_cards/paraphraser-en-small/readings.tsv"

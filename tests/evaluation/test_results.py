@@ -11,8 +11,8 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.files import write_json, write_lines
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.matches import OVERLAP, evaluate_matcher, format_matching_results, read_match_statistics
 from hf_paraphrase.evaluation.results import Data, Decoding, Entry, Group, Model, Results, Score, Speed, describe_data
 from hf_paraphrase.hub.card import describe_checkpoint

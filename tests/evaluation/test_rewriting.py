@@ -5,7 +5,7 @@ import json
 import pytest
 from datasets import Dataset
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.language_models import (
     CHANCE,
     _find_frequent,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.paraphrase_choice import Paraphrase
 from scripts.strengths import STRENGTHS, StrengthRow, format_strengths, measure_strengths
 

@@ -11,7 +11,7 @@ import torch
 from transformers import BertConfig, BertModel, pipeline
 
 from hf_paraphrase import CoupledLstmConfig, CoupledLstmForSequenceClassification
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.judges import Judged, OwnFluency, load_adequacy, load_causal_fluency
 from hf_paraphrase.generation.writers import Ask, ModelWriter, write
 from hf_paraphrase.tokenization import train_word_tokenizer

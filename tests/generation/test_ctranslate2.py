@@ -15,7 +15,7 @@ from transformers import (
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.common import files
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.backends import CTranslate2Writer
 from hf_paraphrase.generation.engine import generate_several
 from hf_paraphrase.generation.writers import ModelWriter
@@ -159,7 +159,7 @@ def test_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
         Paraphraser(known.model, known.tokenizer, backend="onnx")
     with pytest.raises(InputError, match="cannot run this model in int3"):
         Paraphraser(known.model, known.tokenizer, backend="ctranslate2", compute_type="int3")
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[ctranslate2\]'"):
         Paraphraser(known.model, known.tokenizer, backend="ctranslate2")
 

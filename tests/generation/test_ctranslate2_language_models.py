@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.backends import CTranslate2LanguageModelWriter
 
 from .language_models import PROMPT, byte_tokenizer, tiny_llama

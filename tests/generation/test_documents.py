@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import hf_paraphrase.generation.prose as prose
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.documents import SentenceChange, rewrite_document
 from hf_paraphrase.generation.markdown import PARSER, MarkdownDocument
 

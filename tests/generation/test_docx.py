@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.documents import rewrite_document
 
 NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.engine import (
     compute_perplexity,
     generate_outputs,

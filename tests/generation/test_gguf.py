@@ -11,7 +11,7 @@ from gguf import GGUFWriter, TokenType
 from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.kinds import find_kind
 from hf_paraphrase.generation.loading import load_paraphraser
 
@@ -93,6 +93,6 @@ def test_it_can_be_saved_and_converted(path: str, tmp_path: Path) -> None:
 
 
 def test_without_the_package_it_says_what_to_install(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"a GGUF file needs gguf; install it with: pip install .*\[gguf\]"):
         Paraphraser.from_pretrained(path)

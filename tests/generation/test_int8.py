@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from hf_paraphrase import Paraphraser, ResidualLstmConfig, ResidualLstmForConditionalGeneration
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.int8 import (
     Int8Embedding,
     Int8Linear,

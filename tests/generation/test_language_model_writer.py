@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.prompts import Prompt
 from tests.models.tiny import save
 

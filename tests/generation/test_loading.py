@@ -12,11 +12,11 @@ import torch
 from datasets import Dataset
 
 from hf_paraphrase import Paraphraser, ParaphraseRetriever, augment
+from hf_paraphrase.checkpoints.pretrained import choose_device
 from hf_paraphrase.common.checks import whole_number
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.loading import load_pair_model
 from hf_paraphrase.models.layers import precision
-from hf_paraphrase.pretrained import choose_device
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from tests.models.tiny import save, tiny_matcher
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation import judges
 from hf_paraphrase.generation.judges import FEATURES, Judged, find_foreign_form, load_adequacy, pair_features
 from hf_paraphrase.generation.writers import ModelWriter

@@ -20,7 +20,7 @@ import hf_paraphrase
 import hf_paraphrase.generation.paraphraser as paraphraser_module
 import hf_paraphrase.generation.writers as writers
 from hf_paraphrase import Paraphrase, Paraphraser, ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation import judges
 from hf_paraphrase.generation.paraphrase_choice import CAUSAL_WEIGHTS, WEIGHTS, combine_scores, normal_form
 from hf_paraphrase.generation.writers import Ask, Candidate, ModelWriter, ignores_case, write

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.prompts import Prompt, load_prompt
 
 SOURCE = "How do I learn to cook?"

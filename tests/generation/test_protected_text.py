@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.protected_text import KEPT, check_keep, find_change, find_kept, parse_keep
 
 FOUND = [

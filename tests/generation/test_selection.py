@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import BertForSequenceClassification, pipeline
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation import select_candidates
 from hf_paraphrase.generation.selection import score_by_matcher
 from tests.models.tiny import save, tiny_matcher, word_tokenizer

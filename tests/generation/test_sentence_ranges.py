@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.prose import WINDOW, check_language, find_sentence_ranges
 
 

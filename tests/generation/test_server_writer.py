@@ -11,7 +11,7 @@ from datasets import Dataset
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.augmentation import augment
 from hf_paraphrase.augmentation.run import Augmentation, run_augmentation
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 
 from .chat_server import ChatServer, serving
 

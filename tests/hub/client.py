@@ -12,8 +12,8 @@ import os
 import sys
 import time
 
-from hf_paraphrase import installation
 from hf_paraphrase.cli.app import main
+from hf_paraphrase.common import installation
 
 
 def run(order: dict, waits: list[float]) -> dict:

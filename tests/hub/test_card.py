@@ -9,9 +9,9 @@ from huggingface_hub import ModelCard
 from transformers import MarianConfig
 
 from hf_paraphrase import __version__
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import card as datasets_card
 from hf_paraphrase.datasets.loading import find_builder
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.evaluation.documents import COPIED, SHUFFLED
 from hf_paraphrase.evaluation.results import Decoding, Entry, Results, Score
 from hf_paraphrase.hub import card as card_module

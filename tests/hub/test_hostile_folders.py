@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForSeq2SeqLM
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.checkpoints.pretrained import load_config, load_model, load_tokenizer
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.hub.card import describe_checkpoint
 from hf_paraphrase.hub.checkpoint import read_checkpoint
 from hf_paraphrase.hub.files import find_files
-from hf_paraphrase.pretrained import load_config, load_model, load_tokenizer
+from tests.checkpoints.hostile import change_json
 from tests.hub.runs import write_run
-from tests.trust.hostile import change_json
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu
 
 PREDICTIONS = [

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.classification.scoring import classification
 
 

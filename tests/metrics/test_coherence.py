@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.coherence import scoring
 from hf_paraphrase.metrics.coherence.scoring import coherence
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.distinct_n.scoring import distinct_n
 from hf_paraphrase.metrics.ibleu.scoring import ibleu

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.embedding_greedy.scoring import embedding_greedy
 from hf_paraphrase.tokenization.word_vectors import WordVectors, load_word_vectors
 

@@ -14,7 +14,7 @@ import pytest
 
 import hf_paraphrase.metrics
 from hf_paraphrase.common.docstrings import read_docstring
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics import list_metrics, load_metric
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.checked_metric import read_features

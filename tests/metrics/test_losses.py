@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.nits_per_character.scoring import nits_per_character
 from hf_paraphrase.metrics.perplexity.scoring import perplexity
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.cli.app import main
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.meteor import scoring
 from hf_paraphrase.metrics.meteor.scoring import meteor
 from tests.models.tiny import save, tiny_bart
@@ -135,7 +135,7 @@ def test_java_or_the_jar_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(InputError, match="needs Java"):
         meteor(["a"], ["a"], variant="1.5")
     monkeypatch.setattr(scoring.shutil, "which", lambda name: "/usr/bin/java")
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[meteor\]'"):
         meteor(["a"], ["a"], variant="1.5")
     with pytest.raises(FileNotFoundError, match="no METEOR jar at"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.preference.agreement import cohen_kappa, fleiss_kappa
 from hf_paraphrase.metrics.preference.scoring import preference
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.rouge.scoring import rouge, weighted_lcs
 
 rouge_scorer = pytest.importorskip("rouge_score.rouge_scorer")
@@ -89,7 +89,7 @@ def test_bad_weight() -> None:
 
 
 def test_rouge_score_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"rouge needs rouge-score; .*: pip install 'hf-paraphrase\[metrics\]'"):
         rouge(["a"], ["a"])
 

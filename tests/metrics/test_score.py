@@ -14,7 +14,7 @@ import pytest
 from hf_paraphrase import metrics
 from hf_paraphrase.cli.app import main
 from hf_paraphrase.cli.options import metrics_option
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics import Scored, list_metrics, scored_metrics
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.score_files import ScoredTexts, read_scored_texts
@@ -163,7 +163,7 @@ def test_outputs_of_paraphrase_as_json(tmp_path: Path, texts: dict[str, Path], c
 def test_the_default_metrics_need_no_extras(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     code, out, error = run(capsys, "--predictions", good, "--n-samples", 20)
     assert (code, error) == (0, "")
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["bleu_4", "bleu_2", "ter"]

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.bleu.scoring import bleu
 from hf_paraphrase.metrics.significance import (
     approximate_randomisation,

@@ -5,7 +5,7 @@ from itertools import zip_longest
 import pytest
 from sacrebleu.metrics import TER
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.metrics.ter.scoring import ter
 
 

@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, pipeline
 
 from hf_paraphrase import Paraphraser, Text2TextGenerationPipeline
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.engine import generate_paraphrases
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration

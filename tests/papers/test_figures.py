@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hf_paraphrase import papers
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig
 from hf_paraphrase.models.edit_lstm.configuration_edit_lstm import EditLstmConfig
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.rating import (
     AnswerKey,
     SourceOutputs,

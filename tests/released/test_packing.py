@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.released import packing
 from hf_paraphrase.released.packing import PACKED_FILE, pack, unpack
 from tests.models.tiny import save, tiny_bart

@@ -17,10 +17,10 @@ from datasets import Dataset
 from transformers import pipeline
 
 from hf_paraphrase import Paraphraser, augment, released
+from hf_paraphrase.checkpoints.pretrained import load_config
 from hf_paraphrase.cli.options import split_model
 from hf_paraphrase.common import files
-from hf_paraphrase.errors import InputError
-from hf_paraphrase.pretrained import load_config
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.released import RELEASED, find_checkpoint
 from hf_paraphrase.serving.served_model import load_served_model
 from hf_paraphrase.serving.space import write_space

@@ -19,10 +19,10 @@ import torch
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig
 from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
+from tests.checkpoints.hostile import CLASSIFIERS, KINDS, change_json, make_hostile
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 from tests.retrieval.corpus import count_letters
-from tests.trust.hostile import CLASSIFIERS, KINDS, change_json, make_hostile
 
 from .trials import Trials
 

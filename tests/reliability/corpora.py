@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from hf_paraphrase.augmentation.inputs import write_rows
 from hf_paraphrase.cli.terminal import read_texts
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets import list_datasets, make_builder
 from hf_paraphrase.datasets.builder import CorpusBuilder
 from hf_paraphrase.datasets.corpus_reader import CorpusReader
-from hf_paraphrase.errors import InputError
 from tests.datasets.corpora import load_arguments, sentence
 from tests.datasets.test_yahoo_answers import feed, questions
 

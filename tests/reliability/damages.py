@@ -8,9 +8,9 @@ import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from tests.checkpoints.damage import BOMBS, DAMAGES
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_matcher
-from tests.trust.damage import BOMBS, DAMAGES
 
 from .checkpoints import COMMANDS, PAIRS, WRITERS
 from .trials import Trials

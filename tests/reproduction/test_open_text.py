@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase.cli.compare import Reproduce
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.paraphrases import COPIED
 from hf_paraphrase.evaluation.results import Results
 from hf_paraphrase.metrics.ibleu.scoring import ibleu

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.results import Data, Entry, Results, Score
 from hf_paraphrase.evaluation.scoring import Scoring
 from hf_paraphrase.metrics.self_bleu.scoring import self_bleu

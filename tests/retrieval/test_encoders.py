@@ -8,7 +8,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import encoders
 from hf_paraphrase.retrieval.encoders import (
     AutoModelEncoder,
@@ -124,7 +124,7 @@ def test_a_folder_is_refused_where_its_code_would_run(sentence_transformer, tmp_
 
 
 def test_sentence_transformers_missing(monkeypatch):
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(
         InputError,
         match=r"all-MiniLM-L6-v2 needs sentence-transformers; install it with: pip install 'hf-paraphrase\[",

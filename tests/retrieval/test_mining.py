@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import mining
 from hf_paraphrase.retrieval.mining import mine_paraphrases
 
@@ -86,6 +86,6 @@ def test_what_is_wrong_is_named(monkeypatch):
         mine_paraphrases(TEXTS, "jaccard", min_score=0.9, max_score=0.8)
     with pytest.raises(InputError, match="`top_k` must be a whole number of at least 1, not 0"):
         mine_paraphrases(TEXTS, "jaccard", top_k=0)
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match="mining needs sentence-transformers; install it with: pip install"):
         mine_paraphrases(TEXTS, letters)

@@ -4,7 +4,7 @@ import datasets
 import pytest
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import retriever as module
 from tests.retrieval.corpus import PAIRS, count_letters, random_pairs
 

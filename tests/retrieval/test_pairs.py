@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import pairs as pairs_module
 from hf_paraphrase.retrieval.pairs import PairMemory, count_each, pair_keys, sentence_keys
 from tests.retrieval.corpus import PAIRS

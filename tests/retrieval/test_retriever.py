@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.text.candidate_selection import jaccard_similarity
 from hf_paraphrase.retrieval import RetrievedPair
 from tests.retrieval.corpus import PAIRS, count_letters, random_pairs

@@ -12,7 +12,7 @@ import pytest
 from huggingface_hub import HfApi
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import retriever as retriever_module
 from hf_paraphrase.retrieval import storage
 from tests.retrieval.corpus import PAIRS, count_letters, random_pairs

@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval.encoders import AutoModelEncoder
 from hf_paraphrase.retrieval.training import measure_recall, train_encoder
 
@@ -64,6 +64,6 @@ def test_the_same_seed_gives_the_same_weights(pairs, tmp_path):
 
 
 def test_what_is_missing_is_named(pairs, tmp_path, monkeypatch):
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'hf-paraphrase\[retrieval\]'"):
         train_encoder(pairs, tmp_path)

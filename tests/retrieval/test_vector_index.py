@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_paraphrase import ParaphraseRetriever
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.retrieval import vector_index
 from hf_paraphrase.retrieval.encoders import load_encoder
 from hf_paraphrase.retrieval.vector_index import VectorIndex, choose_index, describe_compressed

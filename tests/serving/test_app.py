@@ -10,7 +10,7 @@ import pytest
 import torch
 from fastapi import HTTPException
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.paraphrase_table import Paraphrases
 from hf_paraphrase.released import RELEASED
 from hf_paraphrase.serving.app import Service

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.serving.limits import Limits
 from hf_paraphrase.serving.served_model import ServedModel
 from hf_paraphrase.serving.server import listen, read_api_key
@@ -52,7 +52,9 @@ def test_a_key_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch):
 
 def test_what_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     find = importlib.util.find_spec
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None if name == "uvicorn" else find(name))
+    monkeypatch.setattr(
+        "hf_paraphrase.common.installation.find_spec", lambda name: None if name == "uvicorn" else find(name)
+    )
     assert run("serve", "none") == 2
     assert capsys.readouterr().err == (
         "error: serving needs uvicorn; install it with: pip install 'hf-paraphrase[serve]'\n"

@@ -50,7 +50,7 @@ def test_one_of_both_ways_must_be_chosen(args: list[str], editor: str, capsys: p
 def test_without_gradio_it_is_said_how_to_get_it(
     args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     assert run(*args, "none") == 2
     assert capsys.readouterr().err == (
         f"error: {args[0]} needs gradio; install it with: pip install 'hf-paraphrase[demo]'\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 import hf_paraphrase
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.tokenization import train_tokenizer, train_word_tokenizer
 
 CAPTIONS = [

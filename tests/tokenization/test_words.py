@@ -9,7 +9,7 @@ import sys
 import pytest
 from transformers import AutoTokenizer
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
 
 CAPTIONS = [

@@ -10,7 +10,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_paraphrase import HierarchicalAutoencoderConfig, HierarchicalAutoencoderForConditionalGeneration
 from hf_paraphrase.analysis.document_vectors import embed_documents, interpolate_documents, nearest_documents
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.documents import (
     COPIED,
     SHUFFLED,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training import checkpoints as module
 from hf_paraphrase.training.checkpoints import (

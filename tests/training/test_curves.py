@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.reporting import plot_learning_curves
 

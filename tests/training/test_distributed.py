@@ -13,7 +13,7 @@ import torch
 from accelerate.commands.launch import launch_command_parser
 from accelerate.utils import prepare_simple_launcher_cmd_env
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import WORLD_SIZES, train
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hf_paraphrase import PairLstmConfig, PairLstmForSequenceClassification
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training.tasks.match import start_from_word_vectors
 
 WORDS = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "cat": 4, "dog": 5}

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training.arguments import AnswerConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.lora import add_lora, load_lora, merge_lora, save_lora
@@ -119,7 +119,7 @@ def test_options_that_cannot_be(pretrained: str, tmp_path: Path, monkeypatch: py
             run(lora)
     with pytest.raises(InputError, match="`lora` trains adapters of `pretrained`: name a checkpoint"):
         AnswerConfig(task="answer", dataset="words", lora=LORA)
-    monkeypatch.setattr("hf_paraphrase.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("hf_paraphrase.common.installation.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"`lora` needs peft; install it with: pip install .*\[peft\]"):
         run(LORA)
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.datasets import load_dataset
-from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.retrieval import pairs as retrieval_pairs
 from hf_paraphrase.training.arguments import read_mixture
 from hf_paraphrase.training.loop import train

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training.arguments import AnswerConfig
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe

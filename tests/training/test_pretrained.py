@@ -20,7 +20,7 @@ from transformers import (
     pipeline,
 )
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.engine import compute_perplexity, generate_paraphrases
 from hf_paraphrase.models.text.encoded_inputs import keep_prefix, read_prefix
 from hf_paraphrase.training.arguments import ParaphraseConfig

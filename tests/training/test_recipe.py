@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.common.fields import parse_scalar, read_yaml
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.recipe import FOLDERS, find_recipe, list_recipes, load_recipe, trace_recipe
 

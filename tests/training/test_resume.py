@@ -14,8 +14,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from hf_paraphrase.common import files
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.common.files import locked
-from hf_paraphrase.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training import loop
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.run import TrainingRun

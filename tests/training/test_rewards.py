@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training.losses import load_reward, reward_by_rouge
 from tests.models.tiny import save, tiny_matcher, word_tokenizer
 

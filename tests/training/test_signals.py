@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hf_paraphrase.errors import TrainingInterrupted
+from hf_paraphrase.common.errors import TrainingInterrupted
 from hf_paraphrase.training.run import StopSignals
 
 

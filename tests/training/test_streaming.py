@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from datasets import Dataset, IterableDataset, IterableDatasetDict, load_dataset
 
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.tasks import TASKS
@@ -114,7 +114,7 @@ def test_two_processes_go_on_exactly(corpus, tmp_path):
         "from pathlib import Path\n"
         "import pytest\n"
         "from hf_paraphrase.training.loop import train\n"
-        "from hf_paraphrase.errors import TrainingInterrupted\n"
+        "from hf_paraphrase.common.errors import TrainingInterrupted\n"
         "from tests.training.test_streaming import streamed_recipe\n"
         "from tests.training.tiny_runs import send_after\n"
         "corpus, folder, kind = sys.argv[1:]\n"

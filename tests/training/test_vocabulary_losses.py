@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from hf_paraphrase import EditLstmConfig, EditLstmForConditionalGeneration
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training import losses
 from hf_paraphrase.training.arguments import TrainingConfig
 from hf_paraphrase.training.loop import train

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ..inputs import check_lengths, check_text_lists
 from ..sufficient_statistics import Scores, SufficientStatistics
 

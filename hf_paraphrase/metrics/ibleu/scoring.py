@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ..bleu.scoring import bleu
 from ..inputs import check_sources, check_texts
 from ..sufficient_statistics import Scores, SufficientStatistics

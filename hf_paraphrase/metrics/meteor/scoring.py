@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
-from ...installation import require
+from ...common.errors import InputError
+from ...common.installation import require
 from ..inputs import check_texts, count_references
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 from ..words import split_words

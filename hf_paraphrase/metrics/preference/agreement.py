@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ..inputs import check_lengths, check_list
 
 

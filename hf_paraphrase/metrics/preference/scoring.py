@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ..inputs import check_lengths, check_text_list
 from .agreement import fleiss_kappa, mean_cohen_kappa
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ..inputs import check_filled_list, check_lengths, check_list, check_numbers
 from ..sufficient_statistics import Scores, SufficientStatistics
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import regex
 
-from ...errors import InputError
-from ...installation import require
+from ...common.errors import InputError
+from ...common.installation import require
 from ..inputs import check_texts, count_references
 from ..sufficient_statistics import Scores, SufficientStatistics, divide
 

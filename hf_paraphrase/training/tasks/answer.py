@@ -10,7 +10,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ...errors import InputError
+from ...common.errors import InputError
 from ...generation.prompts import PROMPT_FILE, PromptEncoder, load_prompt
 from ..arguments import AnswerConfig
 from ..batching import Batch, Collator, PairCollator, pad_rows

@@ -15,10 +15,10 @@ from datasets import Dataset, DatasetDict, IterableDataset
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...checkpoints.pretrained import load_model, load_tokenizer, make_model
+from ...common.errors import InputError
 from ...datasets import load_dataset
-from ...errors import InputError
 from ...models.layers.language_model_head import LanguageModelHeadMixin
-from ...pretrained import load_model, load_tokenizer, make_model
 from ...retrieval.pairs import filter_by_cosine
 from ...tokenization import train_tokenizer
 from ..arguments import MixedCorpus, TrainingConfig

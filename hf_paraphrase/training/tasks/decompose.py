@@ -13,8 +13,8 @@ from datasets import Dataset, DatasetDict, concatenate_datasets
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.errors import InputError
 from ...common.fields import option
-from ...errors import InputError
 from ...models.dnpg.levels import PHRASE, SENTENCE
 from ...models.layers.portable import can
 from ...models.layers.precision import at_least_single

@@ -11,8 +11,8 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.errors import InputError
 from ...common.fields import option
-from ...errors import InputError
 from ...models.layers.portable import can
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig

@@ -10,9 +10,9 @@ import numpy as np
 from datasets import Dataset, DatasetDict, Features, List, Value
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.errors import InputError
 from ...common.fields import option
 from ...datasets.running_text import MAX_WORDS, fit_sentences, sentence_pairs
-from ...errors import InputError
 from ...models.hierarchical_lm.tokenization_hierarchical_lm import HierarchicalLmTokenizer
 from ..arguments import TrainingConfig
 from ..batching import LengthBatches, ShuffledDocuments

@@ -16,8 +16,8 @@ from datasets import ClassLabel, Dataset, DatasetDict
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ...common.errors import InputError
 from ...common.fields import option
-from ...errors import InputError
 from ...metrics.classification.scoring import classification
 from ...metrics.ranking.scoring import ranking
 from ...models.coupled_lstm.configuration_coupled_lstm import CoupledLstmConfig

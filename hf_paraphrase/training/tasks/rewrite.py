@@ -11,8 +11,8 @@ import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from ...common.errors import InputError
 from ...common.fields import option
-from ...errors import InputError
 from ...tokenization import join_sentences, train_document_tokenizer
 from ..arguments import TrainingConfig
 from .base import Seq2SeqTask, encode_rows

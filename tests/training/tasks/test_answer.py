@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hf_paraphrase import Paraphraser
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.prompts import load_prompt
 from hf_paraphrase.training.arguments import AnswerConfig
 from hf_paraphrase.training.loop import train

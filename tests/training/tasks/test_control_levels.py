@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from transformers import AutoTokenizer, pipeline
 
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.tasks.decompose import LEVEL_LABELS, DecomposeConfig, DecomposeTask
 from hf_paraphrase.training.tasks.edit import EditConfig, EditTask

@@ -4,7 +4,7 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from datasets import Dataset, DatasetDict
 
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.tasks.rewrite import DenoiseConfig, DenoiseTask, add_noise
 from tests.training.tiny_runs import make_pairs, make_recipe

@@ -10,7 +10,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict
 
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.retrieval import ParaphraseRetriever
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train

@@ -8,8 +8,8 @@ from datasets import Dataset, DatasetDict
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from hf_paraphrase import HierarchicalLmTokenizer
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.datasets.running_text import sentence_pairs
-from hf_paraphrase.errors import InputError
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.tasks import base
@@ -118,7 +118,7 @@ def test_it_learns_what_follows(pretrained):
 
 
 def test_a_stopped_run_goes_on_as_if_nothing_had_been(tmp_path, monkeypatch):
-    from hf_paraphrase.errors import TrainingInterrupted
+    from hf_paraphrase.common.errors import TrainingInterrupted
 
     recipe = make_recipe({"dropout": 0.3}, shuffle_buffer=12, interleaved_documents=2)
     train(recipe, tmp_path / "whole", dataset=make_splits())

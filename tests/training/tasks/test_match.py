@@ -10,7 +10,7 @@ from datasets import ClassLabel, Dataset, DatasetDict
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from hf_paraphrase import CoupledLstmConfig, PairLstmConfig, ResidualLstmConfig
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.models.layers.sentence_pair import matching_loss
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.loop import train

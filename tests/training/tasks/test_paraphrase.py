@@ -8,7 +8,7 @@ from datasets import Dataset, DatasetDict, load_from_disk
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from hf_paraphrase.errors import InputError, TrainingInterrupted
+from hf_paraphrase.common.errors import InputError, TrainingInterrupted
 from hf_paraphrase.tokenization import train_word_tokenizer
 from hf_paraphrase.training.arguments import ParaphraseConfig
 from hf_paraphrase.training.loop import train

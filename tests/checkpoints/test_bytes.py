@@ -13,7 +13,7 @@ from transformers import pipeline
 
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.cli import terminal
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig
 from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
 from tests.cli.runner import run

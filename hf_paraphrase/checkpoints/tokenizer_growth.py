@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from .common.bounds import check_bound
+from ..common.bounds import check_bound
 
 PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 # What one of these may write for one character of what it reads; other rules keep the length, or add little.

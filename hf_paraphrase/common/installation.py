@@ -77,7 +77,7 @@ def _read_origin() -> dict[str, Any]:
     try:
         recorded = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:  # run from its source
-        return {"url": Path(__file__).parents[1].as_uri(), "dir_info": {"editable": True}}
+        return {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
     return json.loads(recorded) if recorded else {}
 
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from packaging.requirements import Requirement
 
-from hf_paraphrase import installation
-from hf_paraphrase.errors import InputError
-from hf_paraphrase.installation import describe_installation, find_public_requirement, require
+from hf_paraphrase.common import installation
+from hf_paraphrase.common.errors import InputError
+from hf_paraphrase.common.installation import describe_installation, find_public_requirement, require
 
 READ_ORIGIN = installation._read_origin
 GIT = {"url": "https://example.org/you/p.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}
@@ -84,4 +84,4 @@ def test_source_that_nobody_installed_is_a_clone(came_from, monkeypatch) -> None
         raise PackageNotFoundError
 
     monkeypatch.setattr(installation, "distribution", fail)
-    assert describe_installation("demo") == f"pip install --editable '{Path(__file__).parents[1]}[demo]'"
+    assert describe_installation("demo") == f"pip install --editable '{Path(__file__).parents[2]}[demo]'"

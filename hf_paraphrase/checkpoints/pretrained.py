@@ -26,12 +26,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from .common.bounds import check_generation_sizes, check_model_sizes
-from .common.checks import whole_number
-from .common.files import check_unicode, read_json_object
-from .common.hub_access import use_cache_without_network
-from .errors import InputError
-from .released import find_checkpoint
+from ..common.bounds import check_generation_sizes, check_model_sizes
+from ..common.checks import whole_number
+from ..common.errors import InputError
+from ..common.files import check_unicode, read_json_object
+from ..common.hub_access import use_cache_without_network
+from ..released import find_checkpoint
 from .tokenizer_growth import check_growth
 from .trust import TRUST_HINT, WHERE, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes

@@ -15,8 +15,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.utils.logging import set_tqdm_hook
 
-from .common.bounds import check_bound
-from .errors import InputError
+from ..common.bounds import check_bound
+from ..common.errors import InputError
 
 Shapes = Mapping[str, tuple[int, ...]]
 # A base model without its head: means of its states are read, which need no pooler.

@@ -14,11 +14,11 @@ import pytest
 from hf_paraphrase import ParaphraseRetriever
 from hf_paraphrase.models.fset.configuration_fset import FsetConfig
 from hf_paraphrase.models.fset.modeling_fset import FsetForConditionalGeneration
+from tests.checkpoints.hostile import KINDS, change_json, make_hostile
+from tests.checkpoints.test_source import find_asking
 from tests.cli.runner import run
 from tests.models.tiny import save, tiny_bart, tiny_matcher, tiny_model
 from tests.retrieval.corpus import count_letters
-from tests.trust.hostile import KINDS, change_json, make_hostile
-from tests.trust.test_source import find_asking
 
 # The arguments by which every command loads a checkpoint; of some the second way, by an option.
 COMMANDS = {
@@ -185,7 +185,7 @@ def test_the_encoder_of_a_retriever(place, kind, canary, tmp_path, capsys):
 def test_a_pickle_is_never_read_unasked(canary, tmp_path):
     from transformers import AutoModelForSequenceClassification
 
-    from hf_paraphrase.pretrained import load_model
+    from hf_paraphrase.checkpoints.pretrained import load_model
 
     evil = make_hostile(tmp_path / "evil", canary, "pickle", tiny_matcher(2))
     with pytest.raises(OSError, match="safetensors"):
@@ -221,7 +221,7 @@ def test_transformers_asks_nobody_where_the_package_is_imported(tmp_path):
 
 def test_no_library_reads_what_is_piped_in(good, canary, capsys, monkeypatch):
     """Whatever asks, and whenever: here as the model is loaded."""
-    from hf_paraphrase.pretrained import AutoTokenizer
+    from hf_paraphrase.checkpoints.pretrained import AutoTokenizer
 
     load = AutoTokenizer.from_pretrained
 

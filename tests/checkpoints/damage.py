@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.trust.hostile import change_json
+from tests.checkpoints.hostile import change_json
 
 Damage = tuple[Callable[[Path, random.Random], object], str]
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from .common.files import check_links, read_json_object
-from .errors import InputError
+from ..common.errors import InputError
+from ..common.files import check_links, read_json_object
 
 # Arguments of `from_pretrained` that say which files are meant, of the model and of its configuration.
 WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from .common.files import whole_file
+from .files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

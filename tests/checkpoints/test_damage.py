@@ -21,17 +21,17 @@ from transformers import (
     PegasusForConditionalGeneration,
 )
 
+from hf_paraphrase.checkpoints.pretrained import load_model, load_tokenizer, make_model
+from hf_paraphrase.checkpoints.weights import check_plan
 from hf_paraphrase.common.bounds import BOUNDS
-from hf_paraphrase.errors import InputError
+from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.models.residual_lstm.configuration_residual_lstm import ResidualLstmConfig
 from hf_paraphrase.models.residual_lstm.modeling_residual_lstm import ResidualLstmForConditionalGeneration
-from hf_paraphrase.pretrained import load_model, load_tokenizer, make_model
 from hf_paraphrase.registration import ARCHITECTURES
-from hf_paraphrase.weights import check_plan
+from tests.checkpoints.damage import BOMBS, DAMAGES
+from tests.checkpoints.hostile import change_json
 from tests.cli.runner import run
 from tests.models.tiny import WORDS, save, tiny_bart, tiny_matcher, tiny_model, tiny_t5
-from tests.trust.damage import BOMBS, DAMAGES
-from tests.trust.hostile import change_json
 
 WRITERS = {"bart": tiny_bart, "ours": lambda: tiny_model(ResidualLstmConfig, ResidualLstmForConditionalGeneration)}
 SIZES = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2}

@@ -14,10 +14,10 @@ import torch
 
 from hf_paraphrase.analysis import matches
 from hf_paraphrase.analysis.maps import draw_map, shorten
+from hf_paraphrase.common.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.datasets import statistics
 from hf_paraphrase.evaluation import documents
 from hf_paraphrase.evaluation.results import Data, Entry, Group, Results, Score
-from hf_paraphrase.pictures import STYLE, label_points, new_figure, save_figure, tick_plainly, wrap
 from hf_paraphrase.training import reporting
 from tests.contrast import WHITE, contrast
 
@@ -27,7 +27,7 @@ from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.image import imread  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LONG = "runs/comparison/sarah-lm-gutenberg-small-learning_rate=0.001-weight_decay=0.0005-seed=1"
 RUNS = {
     f"{LONG}{number}": {

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hf_paraphrase.errors import InputError
-from hf_paraphrase.pretrained import load_tokenizer
-from hf_paraphrase.trust import check_checkpoint, check_nested_code
+from hf_paraphrase.checkpoints.pretrained import load_tokenizer
+from hf_paraphrase.checkpoints.trust import check_checkpoint, check_nested_code
+from hf_paraphrase.common.errors import InputError
+from tests.checkpoints.hostile import change_json
 from tests.models.tiny import save, tiny_bart
-from tests.trust.hostile import change_json
 
 
 @pytest.fixture
