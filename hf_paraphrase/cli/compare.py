@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..evaluation.results import Results
 
 OPEN_TEXT = "open-text"  # no paper's
+EQUAL_PASSES = "-equal-passes"  # ends the name of a table whose systems read the data equally often
 TABLES = (*list_tables(), OPEN_TEXT)
 # Beside this package, in a checkout.
 CARDS = Path(__file__).parents[2] / "model_cards"
@@ -183,6 +185,9 @@ class PaperOptions(Verb):
     settings: str = option("small, for two CPU cores, or paper.", "small")
     data_dir: Path | None = option("Folder with the corpus's published files.  [default: downloaded]", None)
     seeds: list[int] | None = option("Seeds of the trainings, such as 1,2,3.", None, read=_parse_seeds)
+    num_train_epochs: float | None = option(
+        "Passes over the data of each training, instead of equal core-minutes.", None, above=0
+    )
 
 
 class OpenTextOptions(Verb):
@@ -209,7 +214,9 @@ class Reproduce(OpenTextOptions, PaperOptions):
     hf-paraphrase reproduce open-text --data-files train=news.tsv --data-files train=talk.tsv \\
         --data-files test=questions.tsv --output-dir runs/open-text --minutes 60
 
-    It says whether the paper's claims hold. After an interruption the same command resumes, even days later; finished
+    It says whether the paper's claims hold, judged at equal core-minutes or, with --num-train-epochs, at equal passes
+    over the data. The latter is another table with trainings of its own, so give it another --output-dir; the names of
+    its files end in `-equal-passes`. After an interruption the same command resumes, even days later; finished
     parts are reused. A line says when the training of each system begins and ends.
 
     `open-text` is no paper's: it trains the systems of this package on your own groups of sentences, and measures them
@@ -242,6 +249,8 @@ class Reproduce(OpenTextOptions, PaperOptions):
         from ..reproduction.tables import reproduce
 
         table = load_table(self.table)
+        if self.num_train_epochs is not None:
+            table = replace(table, name=f"{table.name}{EQUAL_PASSES}")
         measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
         text = write_reproduction(table, measured, command, self.output_dir)
         if self.cards:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,14 @@ class Settings:
     # Processor minutes of each training, validations included; None for the steps of the recipes.
     minutes: float | None = None
     seeds: Sequence[int] = (1,)  # of the trainings; each system has as many
+
+    def with_equal_passes(self, num_train_epochs: float) -> Settings:
+        """The same, but that each system reads the data so often, however long that takes."""
+        fields = {"num_train_epochs": num_train_epochs, "max_steps": -1}
+        systems = {
+            name: replace(one, fields={**one.fields, **fields}, max_steps=None) for name, one in self.systems.items()
+        }
+        return replace(self, systems=systems, minutes=None)
 
 
 @dataclass(frozen=True)

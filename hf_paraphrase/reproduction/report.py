@@ -55,7 +55,8 @@ def format_reproduction(table: Table, measured: list[MeasuredTable], command: st
             "Scores are means over them. ± is half of the 95% interval, over test rows and "
             "trainings together (bootstrap). A claim holds, or does not, where the interval of the difference is on "
             "one side of zero, or of the margin that it allows; else it is open. p: stratified approximate "
-            "randomisation, two-sided. Core-minutes: processor time of a training, validations included."
+            "randomisation, two-sided. Passes over the training data. Core-minutes: processor time of a training, "
+            "validations included."
             f"{_format_limits(measured[0].rows)}",
             "",
             f"Made on {environment['device']} ({environment['threads']} threads in evaluation), "
@@ -125,10 +126,11 @@ def _format_rows(measured: MeasuredTable) -> list[str]:
     for row in measured.rows:
         summaries = [run.final_summary for run in row.runs]
         parameters, steps = summaries[0]["num_parameters"], join_distinct(f"{one['steps']:,}" for one in summaries)
+        passes = join_distinct(f"{summary['epochs']:.2f}" for summary in summaries)
         minutes = join_distinct(f"{summary['cpu_seconds'] / 60:.0f}" for summary in summaries)
-        lines.append([row.system, *score_cells(row), f"{parameters:,}", steps, minutes])
-    lines += [[entry.label(), *score_cells(entry), "-", "-", "-"] for entry in measured.others]
-    return format_table(["system", *metrics, "parameters", "steps", "core-minutes"], lines)
+        lines.append([row.system, *score_cells(row), f"{parameters:,}", steps, passes, minutes])
+    lines += [[entry.label(), *score_cells(entry), *4 * "-"] for entry in measured.others]
+    return format_table(["system", *metrics, "parameters", "steps", "passes", "core-minutes"], lines)
 
 
 def _digits(metric: str) -> int:

@@ -113,6 +113,7 @@ def reproduce(
     *,
     data_dir: Path | None = None,
     minutes: float | None = None,
+    num_train_epochs: float | None = None,
     seeds: tuple[int, ...] | None = None,
     jobs: int = 1,
     device: str | None = None,
@@ -129,6 +130,7 @@ def reproduce(
         output_dir: Each system has a folder in it, each training a folder in that.
         data_dir: Folder with the corpus's published files.
         minutes: Processor minutes of each training, instead of the settings'.
+        num_train_epochs: Passes over the data of each training, instead of equal minutes.
         seeds: Seeds of the trainings, instead of the settings'.
         jobs: How many trainings at a time.
         device: "cpu" or "cuda", to train and to evaluate; None for a GPU if available.
@@ -138,9 +140,14 @@ def reproduce(
         report: Receives a line when the training of a system begins and when it ends.
 
     Raises:
-        InputError: Unknown settings or device, a failed training, or a folder with a run of another recipe or budget.
+        InputError: Unknown settings or device, both minutes and passes, a failed training, or a folder with a run of
+            another recipe or budget.
     """
     chosen = table.choose(settings)
+    if num_train_epochs is not None:
+        if minutes is not None:
+            raise InputError("--minutes and --num-train-epochs: trainings are equal in the one or in the other")
+        chosen = chosen.with_equal_passes(num_train_epochs)
     runs = list_runs(chosen, output_dir, seeds or chosen.seeds)
     if device not in (None, "cpu", "cuda"):
         raise InputError(f"--device must be cpu or cuda, not {device}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hf_paraphrase.cli.compare import EQUAL_PASSES, Reproduce
 from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.evaluation.results import Data, Entry, Results, Score
 from hf_paraphrase.evaluation.scoring import Scoring
@@ -121,7 +122,12 @@ WITHOUT_OUTPUTS = {
     "traynor-gutenberg",
     "traynor-gutenberg-paraphrases",
 }
-MADE = [(table, path) for table in TABLES for path in CARDS.glob(f"*/{table.name}.json")]
+MADE = [
+    (table, path)
+    for one in TABLES
+    for table in (one, replace(one, name=f"{one.name}{EQUAL_PASSES}"))
+    for path in CARDS.glob(f"*/{table.name}.json")
+]
 
 
 @pytest.mark.parametrize(("table", "path"), MADE, ids=[table.name for table, _ in MADE])
@@ -222,6 +228,36 @@ def test_steps_that_fit_into_the_budget(tmp_path: Path, monkeypatch: pytest.Monk
     systems = {name: replace(one, max_steps=900) for name, one in settings.systems.items()}
     train_all(list_runs(Settings(systems), tmp_path, [8]), 10, None, 1)
     assert trained["seed-8"] == 900, "no more steps than are of use"
+
+
+def test_trainings_of_equal_passes_take_the_time_that_they_need() -> None:
+    passes = make_table(minutes=10).settings["small"].with_equal_passes(2)
+    assert passes.minutes is None
+    for run in list_runs(passes, Path("runs"), [1]):
+        assert (run.recipe.training.num_train_epochs, run.recipe.training.max_steps) == (2, -1)
+        assert run.max_steps is None and run.recipe.model_config["hidden_size"] == TINY["hidden_size"]
+
+
+def test_the_two_budgets_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--minutes and --num-train-epochs"):
+        reproduce(make_table(), "small", tmp_path, minutes=1, num_train_epochs=1)
+
+
+def test_a_table_of_equal_passes_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, written = [], []
+
+    def make(num_train_epochs: float | None = None, **others) -> None:
+        asked.append(num_train_epochs)
+
+    monkeypatch.setattr("hf_paraphrase.reproduction.tables.reproduce", make)
+    monkeypatch.setattr(
+        "hf_paraphrase.reproduction.report.write_reproduction",
+        lambda table, *others: written.append(table.name) or "the table",
+    )
+    for epochs in (None, 2.0):
+        Reproduce(table="prakash-mscoco", output_dir=tmp_path, num_train_epochs=epochs).run()
+    assert asked == [None, 2.0]
+    assert written == ["prakash-mscoco", f"prakash-mscoco{EQUAL_PASSES}"]
 
 
 def test_what_cannot_be_trained_shows_before_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
