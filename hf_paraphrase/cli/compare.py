@@ -250,7 +250,7 @@ class Reproduce(OpenTextOptions, PaperOptions):
 
         table = load_table(self.table)
         if self.num_train_epochs is not None:
-            table = replace(table, name=f"{table.name}{EQUAL_PASSES}")
+            table = replace(table, name=f"{table.name}{EQUAL_PASSES}", title=f"{table.title}, at equal passes")
         measured = self.call(reproduce, table=table, seeds=self.seeds and tuple(self.seeds), report=report)
         text = write_reproduction(table, measured, command, self.output_dir)
         if self.cards:

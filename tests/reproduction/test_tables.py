@@ -238,6 +238,19 @@ def test_trainings_of_equal_passes_take_the_time_that_they_need() -> None:
         assert run.max_steps is None and run.recipe.model_config["hidden_size"] == TINY["hidden_size"]
 
 
+def test_trainings_of_other_passes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(recipe, folder, data_dir, device):
+        folder.mkdir(parents=True)
+        (folder / "training_summary.json").write_text(json.dumps({"steps": 3}))
+
+    monkeypatch.setattr(trainings, "_call_train", train)
+    settings = make_table(minutes=10).settings["small"]
+    for _ in range(2):
+        train_all(list_runs(settings.with_equal_passes(2), tmp_path, [1]), None, None, 1)
+    with pytest.raises(InputError, match="seed-1 has a run of another recipe or budget"):
+        train_all(list_runs(settings.with_equal_passes(3), tmp_path, [1]), None, None, 1)
+
+
 def test_the_two_budgets_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--minutes and --num-train-epochs"):
         reproduce(make_table(), "small", tmp_path, minutes=1, num_train_epochs=1)
@@ -252,12 +265,14 @@ def test_a_table_of_equal_passes_has_a_name_of_its_own(tmp_path: Path, monkeypat
     monkeypatch.setattr("hf_paraphrase.reproduction.tables.reproduce", make)
     monkeypatch.setattr(
         "hf_paraphrase.reproduction.report.write_reproduction",
-        lambda table, *others: written.append(table.name) or "the table",
+        lambda table, *others: written.append((table.name, table.title)) or "the table",
     )
     for epochs in (None, 2.0):
         Reproduce(table="prakash-mscoco", output_dir=tmp_path, num_train_epochs=epochs).run()
     assert asked == [None, 2.0]
-    assert written == ["prakash-mscoco", f"prakash-mscoco{EQUAL_PASSES}"]
+    (name, title), (other_name, other_title) = written
+    assert (name, other_name) == ("prakash-mscoco", f"prakash-mscoco{EQUAL_PASSES}")
+    assert other_title == f"{title}, at equal passes"
 
 
 def test_what_cannot_be_trained_shows_before_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
