@@ -47,7 +47,8 @@ def test_likeliest_log_probs_equal_those_of_log_softmax(
         expected[:, forbidden] = -torch.inf
     expected = expected.view(4, -1)
     best = (expected + scores.repeat_interleave(300, dim=1)).topk(count)
-    found, places = likeliest_log_probs(logits, scores, count, forbidden)
     close = {"rtol": 1e-6, "atol": 1e-5 + 1e-7 * abs(shift)}
-    torch.testing.assert_close(found, expected.gather(1, best.indices), **close)
-    assert torch.equal(places[found.isfinite()], best.indices[found.isfinite()])
+    for same_logits in (logits.clone(), logits.T.contiguous().T):
+        found, places = likeliest_log_probs(same_logits, scores, count, forbidden)
+        torch.testing.assert_close(found, expected.gather(1, best.indices), **close)
+        assert torch.equal(places[found.isfinite()], best.indices[found.isfinite()])

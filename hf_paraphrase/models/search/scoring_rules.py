@@ -40,11 +40,12 @@ def likeliest_log_probs(
         logits: `(texts * beams, words)`, in single precision.
         scores: `(texts, beams)`.
         count: Words of a text.
-        forbidden: Words that are not found, though they have their probability: their logits are overwritten.
+        forbidden: Words that are not found, though they have their probability: their logits may be overwritten.
 
     Returns:
         The log-probabilities of the words, and their places among those of all beams, each `(texts, count)`.
     """
+    logits = logits.contiguous()  # reductions and products over few rows may leave them by column
     texts, beams = scores.shape
     words, blocks, maxima = logits.shape[1], _cut_blocks(logits, count, beams), None
     if blocks is not None:
