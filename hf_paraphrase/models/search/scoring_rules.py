@@ -45,7 +45,7 @@ def likeliest_log_probs(
     Returns:
         The log-probabilities of the words, and their places among those of all beams, each `(texts, count)`.
     """
-    logits = logits.contiguous()  # reductions and products over few rows may leave them by column
+    logits = logits.contiguous()  # DNPG's are a slice of wider rows
     texts, beams = scores.shape
     words, blocks, maxima = logits.shape[1], _cut_blocks(logits, count, beams), None
     if blocks is not None:
