@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 
 import pytest
 import torch
 from hypothesis import settings
+from tqdm import tqdm
 
 # Nothing in the suite may reach for the network; set before transformers and datasets read it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -16,6 +18,10 @@ os.environ["HF_HOME"] = CACHE.name
 # The same examples in every run; `python -m tests.reliability` draws others.
 settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
+# Forked processes share tqdm's lock: one that a test kills while it holds it would stop all others for good.
+# Subclasses use this lock once it exists.
+tqdm.get_lock()
+os.register_at_fork(after_in_child=lambda: tqdm.set_lock(threading.RLock()))
 
 
 @pytest.fixture
