@@ -83,6 +83,12 @@ def test_it_paraphrases_as_the_model_it_was_made_of(path: str) -> None:
     assert find_kind(path, None) == "paraphraser"
 
 
+def test_it_may_stand_beside_links_of_its_owner(path: str, tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf").symlink_to(path)
+    (tmp_path / "music").symlink_to(Path(path).parent)
+    assert Paraphraser.from_pretrained(tmp_path / "tiny.gguf", prompt=PROMPT).model.num_parameters()
+
+
 def test_it_can_be_saved_and_converted(path: str, tmp_path: Path) -> None:
     model, tokenizer = load_paraphraser(path, causal=True)
     model.save_pretrained(tmp_path)
