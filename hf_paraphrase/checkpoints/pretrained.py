@@ -33,7 +33,7 @@ from ..common.files import check_unicode, read_json_object
 from ..common.hub_access import use_cache_without_network
 from ..released import find_checkpoint
 from .tokenizer_growth import check_growth
-from .trust import TRUST_HINT, WHERE, check_checkpoint, check_files, check_nested_code, trusting
+from .trust import TRUST_HINT, WHERE, check_checkpoint, check_nested_code, trusting
 from .weights import check_finite, check_keys, check_plan, describe_mismatches, find_damaged, muted_report, read_shapes
 
 # The files whose JSON transformers reads; all of them hold one object.
@@ -64,7 +64,7 @@ def load_model(
     path = find_checkpoint(path)
     source = os.fspath(path)
     place = {name: kwargs[name] for name in WHERE if name in kwargs}
-    with _trusting(path, trust_remote_code, place, one_file="gguf_file" in kwargs), _naming_damage(path):
+    with _trusting(path, trust_remote_code, place, kwargs.get("gguf_file")), _naming_damage(path):
         shapes: Mapping[str, tuple[int, ...]] = {} if trust_remote_code else _plan(auto_class, path, kwargs)
         with muted_report():
             try:
@@ -114,8 +114,8 @@ def _shapes_of(auto_class: type[Any], config: PreTrainedConfig) -> Mapping[str, 
 def load_tokenizer(path: str | os.PathLike, trust_remote_code: bool = False, **kwargs: Any) -> PreTrainedTokenizerBase:
     """Load a tokenizer; arguments and errors as those of `load_model`."""
     path = find_checkpoint(path)
-    one_file = "gguf_file" in kwargs
-    with _trusting(path, trust_remote_code, one_file=one_file), _naming_damage(path, (OSError, ValueError)):
+    gguf_file = kwargs.get("gguf_file")
+    with _trusting(path, trust_remote_code, gguf_file=gguf_file), _naming_damage(path, (OSError, ValueError)):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust_remote_code, **kwargs)
     length = tokenizer.model_max_length
     if not isinstance(length, int | float) or not length >= 1:
@@ -240,13 +240,12 @@ def _trusting(
     path: str | os.PathLike,
     trust_remote_code: bool,
     place: Mapping[str, Any] = MappingProxyType({}),
-    one_file: bool = False,
+    gguf_file: str | None = None,
 ) -> Iterator[None]:
     if path:
         use_cache_without_network(path, place.get("local_files_only"))
     if not trust_remote_code and path:
-        # A single file may stand in a home folder, whose links are its owner's.
-        (check_files if one_file else check_checkpoint)(path, **place)
+        check_checkpoint(path, gguf_file, **place)
         _check_json(Path(path))
         config = read_config(path, **place)
         _check_prefix(config, f"{path}: config.json")

@@ -54,18 +54,19 @@ def close_question() -> None:
     vars(dynamic_module_utils)["input"] = refuse_to_ask
 
 
-def check_checkpoint(path: str | os.PathLike, **kwargs: Any) -> None:
+def check_checkpoint(path: str | os.PathLike, gguf_file: str | None = None, **kwargs: Any) -> None:
     """Refuse a checkpoint whose files name code in a nested configuration, or files elsewhere.
 
     Args:
         path: A folder or Hub repository; missing ones are reported on loading.
-        kwargs: Arguments of `from_pretrained`, such as `revision`.
+        gguf_file: The name of a file in it that is loaded alone.
+        kwargs: Further arguments of `from_pretrained`, such as `revision`.
 
     Raises:
         InputError: One does; the message names the file and the field.
     """
     if Path(path).is_dir():
-        check_links(Path(path))
+        check_links(Path(path), gguf_file)
     check_files(path, **kwargs)
 
 

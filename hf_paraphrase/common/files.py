@@ -31,13 +31,20 @@ LOCK_FILE = ".run.lock"
 LOCK_SECONDS = 3.0
 
 
-def check_links(folder: Path) -> None:
-    """Raise InputError where a folder has symbolic links out of it: its author would choose which files are read."""
+def check_links(folder: Path, file: str | None = None) -> None:
+    """Raise InputError where a folder has symbolic links out of it: its author would choose which files are read.
+
+    Args:
+        folder: All of it is searched.
+        file: The file in it that the user asked for, by a link or not. The folder may then be a home folder: only the
+            files right beside it count, but for hidden ones.
+    """
     root = folder.resolve()
     roots = [root]
     if root.parent.name == "snapshots":  # of the Hub's cache, which keeps what is in the files beside it
         roots.append(root.parents[1] / "blobs")
-    for path in folder.rglob("*"):
+    paths = (path for path in folder.glob("[!.]*") if path.is_file() and path.name != file)
+    for path in folder.rglob("*") if file is None else paths:
         if path.is_symlink() and not any(path.resolve().is_relative_to(one) for one in roots):
             raise InputError(f"{path} is a link that leads out of {folder}: put a copy there in its place")
 

@@ -87,6 +87,9 @@ def test_it_may_stand_beside_links_of_its_owner(path: str, tmp_path: Path) -> No
     (tmp_path / "tiny.gguf").symlink_to(path)
     (tmp_path / "music").symlink_to(Path(path).parent)
     assert Paraphraser.from_pretrained(tmp_path / "tiny.gguf", prompt=PROMPT).model.num_parameters()
+    (tmp_path / "chat_template.jinja").symlink_to(path)
+    with pytest.raises(InputError, match=r"chat_template.jinja is a link that leads out of"):
+        Paraphraser.from_pretrained(tmp_path / "tiny.gguf", prompt=PROMPT)
 
 
 def test_it_can_be_saved_and_converted(path: str, tmp_path: Path) -> None:
