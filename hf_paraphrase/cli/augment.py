@@ -162,7 +162,7 @@ class Distill(AugmentationOptions):
     )
     most_tested: int = option("Maximum number of texts in the table.", 1000, least=1)
     likeliest: int | None = option(
-        "Learn of each text only so many paraphrases, the likeliest by the teacher.  [default: all that pass]",
+        "Train on only the N likeliest paraphrases of each text, by the teacher.  [default: all that pass]",
         None,
         least=1,
     )

@@ -199,7 +199,7 @@ class OpenTextOptions(Verb):
     systems: list[str] = option("Train only this system; repeatable.  [default: all]", factory=list)
     language_model: str | None = option("Causal language model to measure too, such as a .gguf file.", None)
     round_trip: list[str] = option("Translator there, then the one back: give it twice.", factory=list)
-    max_tokens_per_batch: int = option("Most tokens in a batch; a GPU is faster with more.", 2500, least=1)
+    max_tokens_per_batch: int = option("Maximum tokens in a batch; a GPU is faster with more.", 2500, least=1)
     max_samples: int = option("Test texts of each kind.", 150, least=1)
     language_model_samples: int = option("How many of them the language model answers.", 20, least=1)
 

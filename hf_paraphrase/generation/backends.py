@@ -225,7 +225,7 @@ class CTranslate2Writer(_Converted, ModelWriter):
 
         Args:
             texts: As the model reads them, prefix and all; texts of similar length share a batch.
-            max_source_length: Most tokens of a text, which is cut there; None for `source_limit`.
+            max_source_length: Maximum tokens of a text, which is cut there; None for `source_limit`.
             control: The id of the control token to put before each text; None for none.
             generate_kwargs: Arguments of `generate()`, over those of the model's generation config.
 

@@ -46,7 +46,7 @@ class SourceCutter:
     """Truncates texts to the length that a model reads, and counts all (`read`) and the truncated ones (`cut`).
 
     Args:
-        max_source_length: Most tokens of a text, special tokens and prefix included; None for `source_limit`.
+        max_source_length: Maximum tokens of a text, special tokens and prefix included; None for `source_limit`.
         quiet: Its creator reports the truncated texts.
 
     Raises:
@@ -184,7 +184,7 @@ def generate_outputs(
         pairs: For each source the pair to edit it by, for a model that does so.
         keep_unknown: Whether the outputs keep the mark of unknown words.
         prefix: Prefix of every source; None for the config's.
-        max_source_length: Most tokens of a source and its prefix, which is cut there; None for `source_limit`.
+        max_source_length: Maximum tokens of a source and its prefix, which is cut there; None for `source_limit`.
         description: Of the progress bar; None for none.
 
     Raises:

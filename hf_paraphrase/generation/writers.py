@@ -83,7 +83,7 @@ class Ask:
         num_neighbors: Pairs for each text; None for 5, or where the model edits by none.
         seed: Of "sample" and "noise".
         batch_size: Texts at once.
-        max_source_length: Most tokens of a text and its prefix that a search reads; None for `source_limit`.
+        max_source_length: Maximum tokens of a text and its prefix that a search reads; None for `source_limit`.
         strength: How far candidates are to differ from the text, for a model that can be told so.
         keep: What candidates must keep, as `check_keep` returns it, for a model that can be told so.
         generate_kwargs: Arguments of `generate()`, and `replace_unknown`, which is on where it can be; or with "noise"

@@ -41,7 +41,7 @@ def train_encoder(
     Args:
         pairs: Columns `source` and `target`.
         output_dir: Gets the model and its tokenizer of words, as `AutoModel` and `AutoTokenizer` load them.
-        vocab_size: Most words, special tokens included.
+        vocab_size: Maximum number of words, special tokens included.
         max_length: Tokens of a sentence; longer ones are cut.
         hidden_size: Width of the vectors; a head attends for each 32 of it.
         num_layers: Transformer layers.

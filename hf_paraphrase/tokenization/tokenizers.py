@@ -54,7 +54,7 @@ def train_word_tokenizer(
 
     Args:
         texts: Training texts; read once, in order.
-        vocab_size: Most words, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
+        vocab_size: Maximum number of words, with four special tokens (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
         lowercase: Whether to lower-case everything.
         sentence_pairs: Whether to return `token_type_ids` too, 1 for the words of a second text and its `</s>`, as
             the models need that match two sentences. A pair is encoded as `words </s> words </s>` in any case.
@@ -159,7 +159,7 @@ def train_tokenizer(
 
     Args:
         texts: Training texts; read once, in order.
-        vocab_size: Most tokens, the four special tokens included (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
+        vocab_size: Maximum number of tokens, with four special ones (`<pad>` 0, `<s>` 1, `</s>` 2, `<unk>` 3).
         model: Its kind, as `tokenizers` spells it: "word"; "bpe", which joins the most frequent pairs of neighbours
             (Sennrich et al. 2016); or "unigram", which keeps the pieces that make the texts most probable (Kudo 2018).
             The same texts give the same words and the same BPE; unigram sums floats in no fixed order, so pieces of
@@ -210,8 +210,8 @@ def train_document_tokenizer(
 
     Args:
         documents: Lists of sentences to count words in; read once.
-        vocab_size: Most words, the special tokens and the end-of-sentence mark included (`<pad>` 0, `<s>` 1, `</s>` 2,
-            `<unk>` 3, `\n` 4).
+        vocab_size: Maximum number of words, the special tokens and the end-of-sentence mark included (`<pad>` 0,
+            `<s>` 1, `</s>` 2, `<unk>` 3, `\n` 4).
 
     Returns:
         A fast tokenizer. `AutoTokenizer` loads it without this package.

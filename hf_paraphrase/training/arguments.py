@@ -91,60 +91,64 @@ class TrainingConfig(Options):
         factory=list,
     )
     pairs_per_group: int | None = option(
-        "Pairs of each group (column `group`) that every epoch draws anew; null takes all.", None, least=1
+        "Pairs drawn from each group (column `group`) anew every epoch; null takes all.", None, least=1
     )
     filter_encoder: str | None = option(
-        "Sentence encoder by whose cosine pairs are left out; a folder or Hub repository. The cosines are kept in the "
+        "Sentence encoder, a folder or Hub repository, that filters pairs by cosine. The cosines are kept in the "
         "cache of datasets.",
         None,
     )
-    min_cosine: float | None = option("For `filter_encoder`: the least cosine of a pair.", None, least=-1, most=1)
-    pretrained: str | None = option("Checkpoint whose weights and tokenizer to start from; null to start anew.", None)
-    ignore_mismatched_sizes: bool = option("Weights of `pretrained` of other sizes start anew.", False)
+    min_cosine: float | None = option("For `filter_encoder`: minimum cosine of a pair.", None, least=-1, most=1)
+    pretrained: str | None = option("Checkpoint to start from, with its tokenizer; null starts from scratch.", None)
+    ignore_mismatched_sizes: bool = option("Reinitialise weights of `pretrained` whose sizes differ.", False)
     tokenizer: str | None = option("Pretrained tokenizer; null: that of `pretrained`, or one trained here.", None)
     tokenizer_model: Literal["word", "bpe", "unigram"] = option(
-        "Kind of a tokenizer trained here: whole words, or sub-words, as `train_tokenizer` makes them.", "word"
+        "Model of a tokenizer trained here: whole words, or sub-words, as in `train_tokenizer`.", "word"
     )
-    lowercase: bool = option("Lower-case what a tokenizer trained here reads.", True)
-    max_source_length: int = option("Most tokens of a source, end token included; longer ones are cut.", 64, least=1)
-    max_target_length: int = option("Most tokens of a target, end token included; longer ones are cut.", 64, least=1)
-    max_train_samples: int | None = option("Train on the first so many pairs only.", None, least=1)
+    lowercase: bool = option("Lower-case the input of a tokenizer trained here.", True)
+    max_source_length: int = option(
+        "Maximum tokens of a source, end token included; longer ones are cut.", 64, least=1
+    )
+    max_target_length: int = option(
+        "Maximum tokens of a target, end token included; longer ones are cut.", 64, least=1
+    )
+    max_train_samples: int | None = option("Train on only the first N pairs.", None, least=1)
     shuffle_buffer_size: int = option(
-        "Of a corpus with `streaming: true` in `dataset_kwargs`: rows read at a time, which are shuffled and put into "
-        "batches of like lengths; a tokenizer trained here learns from the first of them.",
+        "For `streaming: true` in `dataset_kwargs`: rows in memory, which are shuffled and batched by length; a "
+        "tokenizer trained here learns from the first of them.",
         20_000,
         least=1,
     )
-    max_eval_samples: int | None = option("Validate on the first so many pairs only.", None, least=1)
+    max_eval_samples: int | None = option("Validate on only the first N pairs.", None, least=1)
 
     num_train_epochs: float = option("Passes over the training pairs.", 10, above=0)
     max_steps: int = option("Optimizer steps; if positive, it replaces `num_train_epochs`.", -1)
-    max_train_time: float | None = option("Minutes after which training ends early, in good order.", None, above=0)
-    train_batch_size: int | None = option("Most pairs in a batch, over all processes.", 64, least=1)
+    max_train_time: float | None = option("Minutes after which training stops early and saves.", None, above=0)
+    train_batch_size: int | None = option("Maximum pairs in a batch, over all processes.", 64, least=1)
     max_tokens_per_batch: int | None = option(
-        "Most tokens in a batch: both sides, padding, all processes.", None, least=1
+        "Maximum tokens in a batch: both sides, padding, all processes.", None, least=1
     )
-    max_padding: float | None = option(
-        "A batch ends before it has more padding than this share.", None, least=0, below=1
-    )
-    gradient_accumulation_steps: int = option("Batches that make one optimizer step.", 1, least=1)
+    max_padding: float | None = option("Maximum share of padding in a batch.", None, least=0, below=1)
+    gradient_accumulation_steps: int = option("Batches per optimizer step.", 1, least=1)
 
     optim: Literal["sgd", "adagrad", "adamw"] = option("Optimizer.", "adamw")
-    learning_rate: float = option("Highest learning rate.", 1e-3, above=0)
-    weight_decay: float = option("Weight decay of matrices, l2 for sgd and adagrad; vectors have none.", 0.0, least=0)
+    learning_rate: float = option("Peak learning rate.", 1e-3, above=0)
+    weight_decay: float = option("Weight decay of matrices, l2 for sgd and adagrad; none on vectors.", 0.0, least=0)
     adam_beta1: float = option("AdamW's decay of the first moment.", 0.9, least=0, below=1)
     adam_beta2: float = option("AdamW's decay of the second moment.", 0.999, least=0, below=1)
-    max_grad_norm: float | None = option("Longer gradients are scaled to this norm; null leaves them.", 1.0, above=0)
+    max_grad_norm: float | None = option("Maximum gradient norm; null turns clipping off.", 1.0, above=0)
     loss_normalization: Literal["tokens", "rows"] = option(
-        "What the gradient of a step's summed loss is divided by: target tokens, or rows, as the recipes of Sutskever "
-        "et al. 2014 and Li et al. 2015 do; `learning_rate` and `max_grad_norm` mean that scale.",
+        "Divide the gradient of a step's summed loss by target tokens, or by rows as in Sutskever et al. 2014 and Li "
+        "et al. 2015; `learning_rate` and `max_grad_norm` refer to that scale.",
         "tokens",
     )
-    label_smoothing_factor: float = option("Part of a target's probability for all words.", 0.0, least=0, below=1)
+    label_smoothing_factor: float = option(
+        "Share of a target's probability that is spread over all words.", 0.0, least=0, below=1
+    )
     sampled_softmax: int | None = option(
-        "Words drawn for each batch that stand for the whole vocabulary in the training loss (Jean et al. 2015): pays "
-        "from 30,000 words on. A new model's output bias starts at the words' log frequencies. Null scores all words, "
-        "as validation always does.",
+        "Words sampled per batch that stand for the whole vocabulary in the training loss (Jean et al. 2015); pays "
+        "off from 30,000 words. A new model's output bias starts at the words' log frequencies. Null scores all "
+        "words, as validation always does.",
         None,
         least=1,
     )
@@ -157,19 +161,19 @@ class TrainingConfig(Options):
         "cosine_with_restarts",
         "polynomial",
         "inverse_sqrt",
-    ] = option("How the learning rate changes: `step_halving`, or a schedule of transformers.", "linear")
-    warmup_steps: int = option("Steps in which the learning rate rises from zero.", 0, least=0)
+    ] = option("Learning rate schedule: `step_halving`, or one of transformers.", "linear")
+    warmup_steps: int = option("Steps over which the learning rate rises from zero.", 0, least=0)
     halving_start_epoch: float = option("`step_halving`: epochs until the learning rate is first halved.", 3, least=0)
     halving_interval_epochs: float = option("`step_halving`: epochs from one halving to the next.", 3, above=0)
-    mixed_precision: Literal["no", "fp16", "bf16"] | None = option("Null: what `accelerate launch` says.", None)
+    mixed_precision: Literal["no", "fp16", "bf16"] | None = option("Null follows `accelerate launch`.", None)
     seed: int = option("Seed of the weights, the batches and dropout.", 42, least=0)
 
     eval_strategy: Literal["epoch", "steps"] = option("Validate after each epoch or each `eval_steps`.", "epoch")
     eval_steps: int | None = option("Steps between validations, for `eval_strategy: steps`.", None, least=1)
-    early_stopping_patience: int | None = option("End after so many validations without a new best.", None, least=1)
-    save_steps: int | None = option("Steps between checkpoints, beside the one after each validation.", None, least=1)
+    early_stopping_patience: int | None = option("Stop after N validations without a new best.", None, least=1)
+    save_steps: int | None = option("Steps between checkpoints, besides the one after each validation.", None, least=1)
     logging_steps: int = option("Steps between entries of the log.", 50, least=1)
-    report_to: list[str] = option("Trackers that get the log, such as tensorboard or trackio.", factory=list)
+    report_to: list[str] = option("Trackers to log to, such as tensorboard or trackio.", factory=list)
     disable_tqdm: bool = option("Show no progress bar.", False)
 
     def __post_init__(self):
@@ -231,10 +235,9 @@ class ParaphraseConfig(TrainingConfig):
     reward: str | None = option(
         "For `rbm`: `rouge`, or the folder or Hub repository of a classifier of sentence pairs.", None
     )
-    cross_entropy_weight: float = option("For `rbm`: the loss's part of cross-entropy.", 0.0, least=0, below=1)
+    cross_entropy_weight: float = option("For `rbm`: share of cross-entropy in the loss.", 0.0, least=0, below=1)
     source_prefix: str = option(
-        'What stands before every source, such as "paraphrase: " for T5; the checkpoint keeps it, and whatever writes '
-        "with the model puts it there.",
+        'Prefix of every source, such as "paraphrase: " for T5. The checkpoint keeps it, and generation adds it.',
         "",
     )
     control_tokens: Literal["novelty"] | None = option(
@@ -247,8 +250,8 @@ class ParaphraseConfig(TrainingConfig):
         factory=lambda: [0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.9],
     )
     plain_share: float = option(
-        "For `control_tokens`: share of the training examples, drawn anew each epoch, that have no token, so that the "
-        "model also runs plain.",
+        "For `control_tokens`: share of the training examples, drawn anew each epoch, without a token, so that the "
+        "model also works without one.",
         0.12,
         least=0,
         below=1,
@@ -279,7 +282,7 @@ class AnswerConfig(TrainingConfig):
     """`TrainingConfig` with the prompt of a language model."""
 
     prompt: str | None = option("YAML file of the prompt to answer; null: the package's, without examples.", None)
-    max_prompt_length: int = option("Most tokens of a prompt with its text; rows of longer ones go.", 256, least=1)
+    max_prompt_length: int = option("Maximum tokens of a prompt with its text; longer rows are dropped.", 256, least=1)
     packing: bool = option(
         "Put several examples of a batch into a row, up to `max_prompt_length` + `max_target_length` tokens, in place "
         "of padding; none attends to another, and the loss is the same. Batches of like lengths have 1 to 5% of "

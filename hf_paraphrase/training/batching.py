@@ -25,9 +25,9 @@ class LengthBatches:
     accumulated batches of 32 are one of 64.
 
     Args:
-        max_rows: Most rows in a batch.
-        max_tokens: Most tokens in a batch: its rows times (longest source + longest target). A longer row forms its
-            own batch.
+        max_rows: Maximum number of rows in a batch.
+        max_tokens: Maximum number of tokens in a batch: its rows times (longest source + longest target). A longer row
+            forms its own batch.
         max_padding: Largest share of a batch's tokens that is padding.
         accumulation: Batches that make one optimizer step.
         seed: Seed of the permutations.

@@ -263,7 +263,7 @@ class SelfCritical:
 
     Args:
         tokenizer: Makes texts of ids, for the reward.
-        max_new_tokens: Most tokens of an output, its end token included.
+        max_new_tokens: Maximum tokens of an output, its end token included.
         cross_entropy_weight: Part of the loss that is the target's cross-entropy, in [0, 1).
     """
 
