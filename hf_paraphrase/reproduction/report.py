@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import io
+import json
 import tarfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -168,7 +170,10 @@ def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) -> None:
-    """Write the outputs of all trainings, with what judges found, into a file that is the same whenever they are."""
+    """Write the outputs of all trainings, with what judges found, into a file that is the same whenever they are.
+
+    Labelled pairs are written without their texts.
+    """
     runs = [run for row in measured[0].rows for run in row.runs]
     folders = dict.fromkeys(outputs_folder(table, one.measurement, run) for one in measured for run in runs)
     root = runs[0].folder.parents[1]
@@ -176,6 +181,16 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
         kept = (file for folder in folders for file in (*folder.glob("*.jsonl"), *folder.glob(JUDGED)))
         for file in sorted(kept):
             member = tarfile.TarInfo(file.relative_to(root).as_posix())
-            member.size = file.stat().st_size
-            with file.open("rb") as content:
-                archive.addfile(member, content)
+            content = leave_out_pairs(file.read_bytes()) if file.suffix == ".jsonl" else file.read_bytes()
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def leave_out_pairs(lines: bytes) -> bytes:
+    """Outputs without the two sentences that a matcher labelled: its scores need labels alone, and the texts are the
+    corpus's to share."""
+    rows = [json.loads(line) for line in lines.splitlines()]
+    if not any("sentence1" in row for row in rows):
+        return lines
+    kept = ({name: value for name, value in row.items() if not name.startswith("sentence")} for row in rows)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept).encode()

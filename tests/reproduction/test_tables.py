@@ -17,7 +17,7 @@ from hf_paraphrase.metrics.self_bleu.scoring import self_bleu
 from hf_paraphrase.metrics.sufficient_statistics import SufficientStatistics
 from hf_paraphrase.papers.table import Claim, Measurement, Settings, Table, Trained, list_tables, load_table
 from hf_paraphrase.reproduction import trainings
-from hf_paraphrase.reproduction.report import format_verdict, write_reproduction
+from hf_paraphrase.reproduction.report import format_verdict, leave_out_pairs, write_reproduction
 from hf_paraphrase.reproduction.tables import (
     COPY_PROOF,
     READERS,
@@ -143,6 +143,18 @@ def test_a_published_table_judges_its_claims_and_follows_from_its_outputs(table:
         judged = [(verdict["claim"]["better"], verdict["claim"]["worse"]) for verdict in made["verdicts"]]
         assert judged == [(claim.better, claim.worse) for claim in measurement.claims]
         assert all(f"**{verdict['outcome']}**" in text for verdict in made["verdicts"])
+
+
+def test_outputs_of_matchers_are_packed_without_their_texts() -> None:
+    """The texts are the corpus's to share, and scores follow from labels."""
+    labelled = {"sentence1": "a cat", "sentence2": "café", "label": 1, "prediction": [0.25, 0.75]}
+    written = {"source": "sentence1", "references": ["é"], "prediction": "x"}
+    lines = [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in (labelled, written)]
+    assert json.loads(leave_out_pairs(lines[0])) == {"label": 1, "prediction": [0.25, 0.75]}
+    assert leave_out_pairs(lines[1]) == lines[1]
+    with tarfile.open(CARDS / "coupled-lstm-twitter-small" / "liu-twitter-equal-passes-outputs.tar.xz") as archive:
+        first = archive.extractfile(archive.getmembers()[0]).readline()
+    assert json.loads(first).keys() == {"label", "prediction"}
 
 
 def test_names_of_tables_differ() -> None:
