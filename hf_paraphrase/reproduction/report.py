@@ -181,16 +181,17 @@ def pack_outputs(table: Table, measured: Sequence[MeasuredTable], path: Path) ->
         kept = (file for folder in folders for file in (*folder.glob("*.jsonl"), *folder.glob(JUDGED)))
         for file in sorted(kept):
             member = tarfile.TarInfo(file.relative_to(root).as_posix())
-            content = leave_out_pairs(file.read_bytes()) if file.suffix == ".jsonl" else file.read_bytes()
+            content = leave_out_pairs(file.read_bytes())
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
 
 
 def leave_out_pairs(lines: bytes) -> bytes:
     """Outputs without the two sentences that a matcher labelled: its scores need labels alone, and the texts are the
-    corpus's to share."""
-    rows = [json.loads(line) for line in lines.splitlines()]
-    if not any("sentence1" in row for row in rows):
+    corpus's to share. Any other file stays as it is."""
+    # Quotation marks within a text are escaped, so this is a key.
+    if b'"sentence1":' not in lines:
         return lines
+    rows = map(json.loads, lines.splitlines())
     kept = ({name: value for name, value in row.items() if not name.startswith("sentence")} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept).encode()
