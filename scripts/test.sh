@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test in .venv, which is made first if need be. Arguments go to pytest:
+# Runs every test but the slow ones in .venv, which is made first if need be. Arguments go to pytest:
 #   bash scripts/test.sh
 #   bash scripts/test.sh -n 0 tests/metrics -k bleu
 set -euo pipefail

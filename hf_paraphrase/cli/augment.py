@@ -51,7 +51,7 @@ class AugmentationOptions(WriterOptions, PassingOptions, RowOptions):
         "Argument of datatrove's executor, such as partition=gpu or gpus_per_task=1; repeatable."
     )
     logging_dir: str | None = option(
-        "Where what is done is noted, within reach of all machines.  [default: .augment in the output folder, or the "
+        "Folder for logs and progress, shared by all machines.  [default: .augment in the output folder, or the "
         "cache where the output is elsewhere]",
         None,
     )

@@ -134,9 +134,9 @@ class Mine(Verb):
     hf-paraphrase train --recipe t5-small-quora --dataset pairs --data-files train=mined/train.jsonl \\
         --data-files validation=mined/validation.jsonl --output-dir runs/mined
 
-    They are divided for training, as the corpus `pairs` has them. Each row has `source`, `target`, `score` and the
-    `lines` that they come from. No text occurs in two splits. A high score does not prove that two texts
-    mean the same: look at some before training on them.
+    The pairs are split into train, validation and test files for the corpus `pairs`. Each row has `source`, `target`,
+    `score` and `lines`, the line numbers of both texts. No text occurs in two splits. A high score does not prove that
+    two texts mean the same: inspect some pairs before you train on them.
     """
 
     file: Path = option("File of texts: .csv, .tsv, .jsonl, .parquet, or one text per line.", positional=True)

@@ -32,8 +32,8 @@ class ExplainEdit(ModelOptions):
     hf-paraphrase explain edit runs/fset-quora "How can I learn faster?" --output edit.html \\
         --retrieved "How can I run faster?" "What makes me run faster?"
 
-    The page has the retrieved pair, and what of it each token of the output attended to. Of a model that knows levels:
-    which words it took for phrases and which for the template, in colours.
+    The page shows the retrieved pair, and the words of the pair that each output token attended to. For a model with
+    levels, colours show which words the model assigned to phrases and which to the template.
     """
 
     text: str = option("The sentence to paraphrase.", positional=True)

@@ -26,19 +26,19 @@ class Push(Verb):
     hf-paraphrase push diverse_beam --repo-id you/diverse-beam
     hf-paraphrase push pinc --repo-id you/pinc
 
-    A model goes with weights, tokenizer, code, recipe, results and card, in one commit. The token is that of `hf auth
-    login` or of HF_TOKEN. What fails is tried again; the same command finishes a push that failed for good, and sends
-    nothing twice. A README.md in the folder is the card; without one, one is written from the checkpoint's files,
-    which --dry-run prints. With --with-handler, handler.py and its requirements.txt come along; to have pairs
-    retrieved and candidates scored on an endpoint, add hf-paraphrase to the latter.
+    For a model, one commit contains weights, tokenizer, code, recipe, results and card. The token comes from `hf auth
+    login` or HF_TOKEN. Failed requests are retried; if the push still fails, run the same command again to finish it
+    without uploading anything twice. A README.md in the folder is used as the card; otherwise the card is generated
+    from the checkpoint's files. --dry-run prints the generated card. --with-handler adds handler.py and its
+    requirements.txt; add hf-paraphrase to requirements.txt if the endpoint must retrieve pairs or score candidates.
 
-    Of a decoding, diverse_beam or dips, go code, requirements and card. From then on
+    For a decoding, diverse_beam or dips, the push contains code, requirements and a card. Afterwards
     `model.generate(**inputs, custom_generate="you/diverse-beam", trust_remote_code=True, num_beams=6,
-    num_return_sequences=3)` decodes so with T5, BART, our own and any other model that transformers decodes by beams,
-    where hf_paraphrase is not installed too.
+    num_return_sequences=3)` uses it with T5, BART, our models and any other model for which transformers supports beam
+    search, even where hf_paraphrase is not installed.
 
-    Of a metric that `hf_paraphrase.list_metrics()` names go its module, a card and a page to try it out. From then on
-    `evaluate.load("you/pinc")` loads it where hf_paraphrase is installed.
+    For a metric listed by `hf_paraphrase.list_metrics()`, the push contains its module, a card and a demo page.
+    Afterwards `evaluate.load("you/pinc")` loads it where hf_paraphrase is installed.
     """
 
     what: str = option(
@@ -47,7 +47,7 @@ class Push(Verb):
     )
     repo_id: str | None = option("Repository on the Hub, created if missing: you/your-model.", None)
     private: bool = option("Create the repository as private.", False)
-    dry_run: bool = option("Push nothing: print the card.", False)
+    dry_run: bool = option("Push nothing: print the generated card.", False)
     revision: str | None = option("Branch to push to, created if missing; or refs/pr/1.", None)
     create_pr: bool = option("Open a pull request, or push to the one an earlier push opened.", False)
     replace_card: bool = option("Replace the card even if a person has edited it.", False)

@@ -193,8 +193,8 @@ class KeepOptions(Verb):
     """How freely to paraphrase, and what stays."""
 
     strength: float | None = option(
-        "How freely to paraphrase, from 0 (close to the text) to 1: candidates that are new enough are preferred, and "
-        "models with control tokens are told so.  [default: the checkpoint's]",
+        "How freely to paraphrase, from 0 (close to the text) to 1: prefers candidates that are new enough, and sets "
+        "the control token of models that have one.  [default: the checkpoint's]",
         None,
         least=0,
         most=1,

@@ -60,7 +60,9 @@ class CallOptions(CandidateOptions):
     """Further arguments of a `Paraphraser`'s call."""
 
     language: str = option("Language code of the texts; in de, capitals do not mark names.", "en")
-    adequacy: str | None = option("Judge: round_trip, open, embedding or matcher.  [default: round_trip]", None)
+    adequacy: str | None = option(
+        "Judge: round_trip, open, embedding, matcher, jaccard or mbr.  [default: round_trip]", None
+    )
     encoder: str | None = option("Sentence encoder for `--adequacy embedding`.", None)
     fluency: str | None = option(
         "Causal language model that judges fluency: slower, and a better choice.  [default: the model itself]", None
@@ -71,7 +73,7 @@ class CallOptions(CandidateOptions):
         "Temperature of sample and noise; noise also takes uniform, for U(0, 1).", None, read=read_draw
     )
     noise: float | str | None = option("Weight of the noise: a number or uniform.", None, read=read_draw)
-    num_neighbors: int | None = option("Retrieved pairs to edit by, one paraphrase each (FSET).", None, least=1)
+    num_neighbors: int | None = option("Retrieved pairs to edit by (FSET).  [default: 5]", None, least=1)
     select: str | None = option(
         "Rank by one rule instead of the three scores: score, jaccard, mbr, embedding or matcher.", None
     )

@@ -23,9 +23,9 @@ class OpenDemo(WriterOptions):
     hf-paraphrase demo
     hf-paraphrase demo runs/coupled-lstm-snli --port 8000
 
-    It shows paraphrases with scores and what is new in them, or how two sentences match. A model that edits by
-    retrieved pairs shows them and what each word attended to, a coupled LSTM the heat map of a unit. `space` puts the
-    same page on the Hub. Ctrl-C ends it.
+    The page shows paraphrases with scores and highlights new words, or shows how two sentences match. For a model that
+    edits by retrieved pairs, it also shows the pairs and what each word attended to; for a coupled LSTM, the heat map
+    of a unit. `space` publishes the same page on the Hub. Ctrl-C stops the server.
     """
 
     host: str = option("Address to listen on; 0.0.0.0 for all interfaces.", "127.0.0.1")

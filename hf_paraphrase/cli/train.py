@@ -240,8 +240,8 @@ class TrainRetriever(CorpusOptions):
     hf-paraphrase train --recipe rae-quora-small --data-dir data/quora --retriever-encoder runs/quora-encoder \\
         --output-dir runs/rae-quora-small
 
-    The folder holds a model and a tokenizer, as `ParaphraseRetriever.from_pairs(pairs, encoder=…)` takes them. Printed
-    is the part of the validation sources that are nearer to their own target than to any other. Needs
+    The folder holds a model and a tokenizer for `ParaphraseRetriever.from_pairs(pairs, encoder=…)`. The command
+    prints the share of validation sources that are nearer to their own target than to any other. It needs
     sentence-transformers (the extra `retrieval`).
     """
 

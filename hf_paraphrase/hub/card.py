@@ -78,7 +78,7 @@ def make_card(
         "paper": paper,
         "notes": notes,
         "summary": notes.summarise(checkpoint.config),
-        "size": f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} words",
+        "size": f"{checkpoint.num_parameters:,} parameters, {checkpoint.config['vocab_size']:,} tokens",
         "domain": corpus["about"] if corpus else "Not recorded.",
         "language": "The language is not recorded." if language is None else f"The language is {name}.",
         "auto_class": checkpoint.auto_class,
