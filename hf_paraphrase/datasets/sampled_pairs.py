@@ -203,8 +203,10 @@ class PairStore:
             yield table.take(np.argsort(table["key"].to_numpy(), kind="stable"))
 
     def groups(self) -> Iterator[tuple[str, list[str]]]:
-        """Read every source with its distinct targets; the keys must be those of the sources, or of them in lower case,
-        where spellings in other capitals are one source."""
+        """Read every source with its distinct targets; the keys must be those of the sources.
+
+        Where they are those of the sources in lower case, spellings with other capitals are one source.
+        """
         for table in self.tables():
             rows = zip(*(table[name].to_pylist() for name in SCHEMA.names), strict=True)
             for _, same_key in groupby(rows, key=itemgetter(0)):

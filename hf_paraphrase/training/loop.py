@@ -323,7 +323,8 @@ def clear_output(directory: Path) -> None:
 
 def _check_same_recipe(began: Recipe, recipe: Recipe, directory: Path) -> None:
     free = set(FREE_FIELDS)
-    if recipe.training.lr_scheduler_type not in SCHEDULES_OVER_THE_DURATION:
+    follows_duration = recipe.training.lr_scheduler_type in SCHEDULES_OVER_THE_DURATION
+    if not (follows_duration or recipe.training.loss_follows_duration):
         free |= DURATION_FIELDS
     before = began.model_config | asdict(began.training)
     now = recipe.model_config | asdict(recipe.training)
