@@ -264,7 +264,15 @@ RUN_FILES = (
     "training_summary.json",
     "learning_curves.png",
 )
-MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "tokenizer*.json")
+MODEL_FILES = (
+    "config.json",
+    "generation_config.json",
+    "model*.safetensors*",
+    "tokenizer*.json",
+    "chat_template.jinja",
+    "additional_chat_templates",
+    "prompt.yaml",
+)
 # Fields that may change when a run is resumed: the weights it ends with do not depend on them.
 FREE_FIELDS = {
     "data_dir",
