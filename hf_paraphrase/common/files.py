@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 LOCK_FILE = ".run.lock"
 # How long to wait for what an owner that died left to be found stale.
 LOCK_SECONDS = 3.0
+# Larger files are known by size and time of change: reading them through would take longer than what is asked for.
+HASHED_SIZE = 64 << 20
 
 
 def check_links(folder: Path, file: str | None = None) -> None:
@@ -282,6 +284,14 @@ def hash_file(path: Path) -> str:
     """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def state_of_file(path: Path) -> str:
+    """What changes with the contents of a file."""
+    status = path.stat()
+    if status.st_size > HASHED_SIZE:
+        return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
+    return hash_file(path)
 
 
 def copy_file(source: Path, path: Path) -> None:
