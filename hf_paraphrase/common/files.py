@@ -205,11 +205,18 @@ def locked(directory: Path) -> Iterator[None]:
 def whole_file(path: Path) -> Iterator[Path]:
     """Write a file atomically, even if the process or the machine stops.
 
-    Yields where to write; the file moves to `path` when the `with` block ends without an error.
+    Yields where to write; when the `with` block ends without an error, the file moves to `path`, with the permissions
+    of the one before. A device or a pipe, such as /dev/null, is written to directly.
     """
+    is_there = path.exists() and not path.is_symlink()
+    if is_there and not path.is_file():
+        yield path
+        return
     temporary = _temporary(path)
     try:
         yield temporary
+        if is_there:
+            shutil.copymode(path, temporary)
         publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
