@@ -21,7 +21,7 @@ from xxhash import xxh3_64_intdigest
 
 from .augmentation.run import CARD_FILE, Augmentation, make_augmentation_card, run_augmentation
 from .common.errors import InputError
-from .common.files import locked, write_directory, write_lines, write_text
+from .common.files import locked, read_lines, write_directory, write_lines, write_text
 from .evaluation.results import format_table
 from .generation.judges import Judged, RoundTrip
 from .generation.loading import load_paraphraser
@@ -249,8 +249,7 @@ def _recipe_of_student(recipe: Recipe, corpus: Path) -> Recipe:
 
 def _make_table(asked: Distillation, folder: Path, runs: Sequence[str], trust_remote_code: bool) -> list[dict]:
     """Paraphrase the same texts with all models; existing rows are reused."""
-    lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[: asked.most_tested]
-    tests = [json.loads(line) for line in lines]
+    tests = read_lines(folder / "test.jsonl")[: asked.most_tested]
     texts = asked.texts
     models = {"teacher": (texts.model, texts.loading)} | {name: (str(folder / name), {}) for name in runs}
     path = folder / ROWS_FILE

@@ -6,7 +6,7 @@ line that cannot be read is an error that names it, before any model is asked, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import datasets
@@ -49,8 +49,10 @@ def write_rows(
             raise InputError(f"--split is for corpora and the Hub; {path} has files")
         if Path(path).is_file() and table_kind(path) is None:
             raise InputError(f"{path} is not a file that ends in {ENDINGS}")
-        files = find_tables(Path(path)) if Path(path).is_dir() else [Path(path)]
-        schema, tables = _open_files(files, column, keep_columns)
+        names = {Path(path): Path(path).name}
+        if Path(path).is_dir():
+            names = {file: file.relative_to(path).as_posix() for file in find_tables(Path(path))}
+        schema, tables = _open_files(names, column, keep_columns)
     elif table_kind(path) is not None:
         raise InputError(f"there is no file {path}")
     else:
@@ -79,19 +81,20 @@ def digest(path: str) -> str | None:
     return hashed.hexdigest()
 
 
-def _open_files(files: list[Path], column: str, keep_columns: Sequence[str] | None) -> Source:
-    tables = [TextTable(file) for file in files]
+def _open_files(names: Mapping[Path, str], column: str, keep_columns: Sequence[str] | None) -> Source:
+    """Read files; `names` has what rows call each."""
+    tables = [TextTable(file) for file in names]
     for table in tables:
         table.check_columns([column])
     schema = find_schema(tables, [column], required=True)
-    kept = check_columns(column, keep_columns, schema.names, str(files[0]))
+    kept = check_columns(column, keep_columns, schema.names, str(tables[0].path))
     schema = pa.schema([schema.field(name) for name in kept], schema.metadata)
     with_ids = _with_source_id(schema)
 
     def read() -> Iterator[pa.Table]:
         for table in tables:
             for numbers, rows in read_tables(table, schema):
-                ids = [f"{table.path.name}:{number}" for number in numbers]
+                ids = [f"{names[table.path]}:{number}" for number in numbers]
                 yield _conform(rows.append_column(SOURCE_ID, pa.array(ids)), with_ids, str(table.path))
 
     return with_ids, read()

@@ -53,6 +53,13 @@ class Outcome(NamedTuple):
     tokens: Mapping[str, int] = MappingProxyType({})
 
 
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse arguments of a `Paraphraser`'s call that augmenting gives itself."""
+    for name in ("texts", "n", "return_rejected"):
+        if name in options:
+            raise InputError(f"`{name}` is no further argument of a Paraphraser's call: augmenting gives it itself")
+
+
 class RowParaphraser:
     """Paraphrases rows in batches of similar length, and survives failures.
 
@@ -70,6 +77,7 @@ class RowParaphraser:
     """
 
     def __init__(self, paraphraser: Paraphraser, n: int = 3, batch_size: int = 16, **options: Any):
+        check_options(options)
         self.paraphraser, self.batch_size = paraphraser, batch_size
         limit = options.pop("max_source_length", None)
         self.cutter = paraphraser.writer.cutter(limit, quiet=True)
@@ -225,6 +233,9 @@ def augment(
         raise InputError(f"`dataset` must be a datasets.Dataset, such as one split, not a {type(dataset).__name__}")
     kept = check_columns(column, keep_columns, dataset.column_names, "`dataset`")
     if isinstance(model, Paraphraser):
+        for name, value in {"backend": backend, "prompt": prompt, "dtype": dtype}.items():
+            if value is not None:
+                raise InputError(f"`{name}` is for a model loaded here; give it to Paraphraser.from_pretrained")
         paraphraser = model
     else:
         paraphraser = Paraphraser.from_pretrained(
@@ -244,6 +255,8 @@ def augment(
         return {name: [row[name] for row in made] for name in features}
 
     features = Features({name: dataset.features[name] for name in kept} | ADDED)
+    if not len(dataset):
+        return Dataset.from_dict({name: [] for name in features}, features=features)
     return dataset.with_format(None).map(
         paraphrase,
         with_indices=True,

@@ -29,7 +29,7 @@ from ..hub.push import create_repository
 from ..released import find_checkpoint
 from .executors import check_executor, make_executor
 from .inputs import SOURCE_ID, digest, write_rows
-from .outcomes import RowParaphraser
+from .outcomes import RowParaphraser, check_options
 from .steps import (
     ParaphraseStep,
     RowReader,
@@ -74,6 +74,9 @@ class Augmentation:
     prompt: str | None = None
     dtype: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        check_options(self.options)
 
     @property
     def loading(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ..common.files import check_links, read_json_object
 # Arguments of `from_pretrained` that say which files are meant, of the model and of its configuration.
 WHERE = ("revision", "subfolder", "token", "cache_dir", "local_files_only")
 TRUST_HINT = "--trust-remote-code (in Python `trust_remote_code=True`)"
+SAFE = ".safetensors"
 # Fields that transformers notes for itself: it replaces them by the place that it loads from.
 NOTED = {"name_or_path", "_name_or_path", "tokenizer_file", "special_tokens_map_file"}
 # Fields with text, which may look like any path.
@@ -72,12 +73,13 @@ def check_checkpoint(path: str | os.PathLike, gguf_file: str | None = None, **kw
 
 def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
     """Like `check_checkpoint`, without the check of links: a subfolder's may lead to other parts of the checkpoint."""
-    if Path(path).is_dir():
-        for index in Path(path).glob("*.index.json"):
-            _check_shards(index)
     where = {name: kwargs[name] for name in WHERE if kwargs.get(name) is not None}
+    if Path(path).is_dir():
+        # Those of a variant, such as model.safetensors.index.fp16.json, too.
+        for index in Path(path, where.get("subfolder", "")).glob("*.index*.json"):
+            _check_shards(read_json_object(index), str(index))
     for name, check in CHECKS.items():
-        if (file := _find(path, name, where)) is not None:
+        if (file := find_file(path, name, **where)) is not None:
             check(read_json_object(file, f"{path}: {name}"), f"{path}: {name}")
 
 
@@ -103,16 +105,29 @@ def check_nested_code(config: dict[str, Any], source: str) -> None:
             )
 
 
-def _check_shards(index: Path) -> None:
-    """Refuse an index of weights that names files elsewhere, which transformers would read."""
-    content = read_json_object(index)
+def _check_config(content: dict[str, Any], source: str) -> None:
+    """Refuse nested code, and weights that are a pickle or elsewhere: transformers reads those that it names here."""
+    check_nested_code(content, source)
+    name = content.get("transformers_weights")
+    if name is not None and not (_is_beside(name) and name.endswith((SAFE, f"{SAFE}.index.json"))):
+        raise InputError(f"{source}: `transformers_weights` must name a {SAFE} file beside it, not {name!r:.100}")
+
+
+def _check_shards(content: dict[str, Any], source: str) -> None:
+    """Refuse an index of weights that names files elsewhere, which transformers would read, or passes a pickle off."""
     try:
         names, _ = set(content["weight_map"].values()), dict(content["metadata"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{index} is not an index of weights: {error!r:.100}") from error
+        raise InputError(f"{source} is not an index of weights: {error!r:.100}") from error
     for name in names:
-        if not isinstance(name, str) or Path(name).name != name or name in ("", ".."):
-            raise InputError(f"{index} names the weights {name!r:.100}, which is not a file beside it")
+        if not _is_beside(name):
+            raise InputError(f"{source} names the weights {name!r:.100}, which is not a file beside it")
+        if f"{SAFE}.index" in source and not name.endswith(SAFE):
+            raise InputError(f"{source} names the weights {name!r:.100}, which is no {SAFE} file")
+
+
+def _is_beside(name: Any) -> bool:
+    return isinstance(name, str) and Path(name).name == name and name not in ("", "..")
 
 
 def _check_special_tokens(content: dict[str, Any], source: str) -> None:
@@ -142,7 +157,8 @@ def _check_adapter(content: dict[str, Any], source: str) -> None:
 
 
 CHECKS = {
-    "config.json": check_nested_code,
+    "config.json": _check_config,
+    "model.safetensors.index.json": _check_shards,
     "generation_config.json": check_nested_code,
     "tokenizer_config.json": _check_tokenizer,
     "special_tokens_map.json": _check_special_tokens,
@@ -168,7 +184,7 @@ def _is_file(value: str) -> bool:
         return False
 
 
-def _find(path: str | os.PathLike, name: str, where: dict[str, Any]) -> Path | None:
+def find_file(path: str | os.PathLike, name: str, **where: Any) -> Path | None:
     """A file of a checkpoint, out of the cache or the Hub where that is one; None where it has none."""
     if Path(path).is_dir():
         file = Path(path, where.get("subfolder", ""), name)

@@ -120,11 +120,10 @@ class ParaphraseTexts(ReadingOptions, LoadingOptions, SearchOptions, PassingOpti
         lines = Lines(self.errors)
         if texts and self.input is not None:
             raise InputError("--input: texts are given already")
-        if self.output is not None:
-            check_table(self.output)
+        table = None if texts or self.input == "-" else self.input
+        self._check_table_options(table)
         decoding = self.decoding or ("beam" if self.n == 1 else "diverse_beam")
         self.search_options(decoding, [] if self.num_beams is None else [self.num_beams])  # refuses those of others
-        table = None if texts or self.input == "-" else self.input
         sources, shown = tee((texts or lines) if table is None else read_texts(table, self.column, self.errors))
         options = self.call_options(CallOptions, SearchOptions, PassingOptions)
         groups = self.load_paraphraser(model)(sources, self.n, **options)
@@ -137,6 +136,20 @@ class ParaphraseTexts(ReadingOptions, LoadingOptions, SearchOptions, PassingOpti
             for number, source, group in numbered:
                 _print_group(number, source, group, self.as_json)
         lines.check()
+
+    def _check_table_options(self, table: str | None) -> None:
+        """Refuse an output that is the input, which is read as the output is written, and options without a table."""
+        if self.column is not None and table is None:
+            raise InputError("--column is for --input FILE")
+        if self.output is None:
+            if self.safe_cells is not None:
+                raise InputError("--safe-cells and --raw-cells are for --output FILE")
+            return
+        if self.as_json:
+            raise InputError("--json is for what is printed; name an --output that ends in .jsonl")
+        check_table(self.output)
+        if table is not None and self.output.exists() and Path(table).exists() and self.output.samefile(table):
+            raise InputError(f"--output: {self.output} is the input; name another file")
 
     def _write_table(self, path: Path, numbered: Iterable[tuple[int, str, list[Paraphrase]]]) -> None:
         """Write a row for each paraphrase as it arrives, and report the count."""
@@ -226,11 +239,12 @@ class ParaphraseDocument(ReadingOptions, WriterOptions, DocumentCallOptions):
         options = self.call_options(DocumentCallOptions, keep=DOCUMENT_OPTIONS["keep"])
         changed = self.load_paraphraser(self.model).document(text, kind, return_changes=True, **options)
         document, records = cast("tuple[str | bytes, list[SentenceChange]]", changed)
+        output = self.output.resolve()  # what a link leads to, not the link
         if isinstance(document, bytes):
-            with whole_file(self.output) as temporary:
+            with whole_file(output) as temporary:
                 temporary.write_bytes(document)
         else:
-            write_text(self.output, document, newline="")
+            write_text(output, document, newline="")
         if self.changes is not None:
             write_lines(self.changes, [record._asdict() for record in records])
         if self.diff_html is not None:

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 LOCK_FILE = ".run.lock"
 # How long to wait for what an owner that died left to be found stale.
 LOCK_SECONDS = 3.0
+# Larger files are known by size and time of change: reading them through would take longer than what is asked for.
+HASHED_SIZE = 64 << 20
 
 
 def check_links(folder: Path, file: str | None = None) -> None:
@@ -203,11 +205,18 @@ def locked(directory: Path) -> Iterator[None]:
 def whole_file(path: Path) -> Iterator[Path]:
     """Write a file atomically, even if the process or the machine stops.
 
-    Yields where to write; the file moves to `path` when the `with` block ends without an error.
+    Yields where to write; when the `with` block ends without an error, the file moves to `path`, with the permissions
+    of the one before. A device or a pipe, such as /dev/null, is written to directly.
     """
+    is_there = path.exists() and not path.is_symlink()
+    if is_there and not path.is_file():
+        yield path
+        return
     temporary = _temporary(path)
     try:
         yield temporary
+        if is_there:
+            shutil.copymode(path, temporary)
         publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -282,6 +291,14 @@ def hash_file(path: Path) -> str:
     """The SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def state_of_file(path: Path) -> str:
+    """What changes with the contents of a file."""
+    status = path.stat()
+    if status.st_size > HASHED_SIZE:
+        return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
+    return hash_file(path)
 
 
 def copy_file(source: Path, path: Path) -> None:

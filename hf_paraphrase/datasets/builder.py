@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from ..common.errors import InputError
 from ..common.fields import check_fields, option
-from ..common.files import hash_file
+from ..common.files import state_of_file
 from . import addresses
 from .addresses import DOWNLOADS, RELEASES, Release, download_release
 from .corpus_reader import CorpusReader
 
 TEXT = datasets.Value("string")
-# Larger files are known by size and time of change: reading them through would take longer than finding the cache.
-HASHED_SIZE = 64 << 20
 
 
 @dataclass
@@ -233,14 +231,6 @@ def is_blank(value: Any) -> bool:
 def seeded_order(items: Iterable[Any], *seed: Any) -> list[Any]:
     """Shuffle different items: the order depends on the seed and the items alone, on every machine and Python."""
     return sorted(items, key=lambda item: hashlib.sha256("\0".join(map(str, (*seed, item))).encode()).digest())
-
-
-def state_of_file(path: Path) -> str:
-    """What changes with the contents of a file."""
-    status = path.stat()
-    if status.st_size > HASHED_SIZE:
-        return f"{path.resolve()} {status.st_size} {status.st_mtime_ns}"
-    return hash_file(path)
 
 
 def _find_code(modules: list[Path]) -> set[Path]:

@@ -97,7 +97,8 @@ def read_splits(
     if any((place / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         return _read_saved(place, streaming)
     there = columns if isinstance(columns, Mapping) else {}
-    texts = [there.get(text, text) for text in {name for kind in TEXTS for name in kind} | set(LISTS)]
+    # Sorted, since the cache's key has them.
+    texts = [there.get(text, text) for text in sorted({name for kind in TEXTS for name in kind} | set(LISTS))]
     lists = [there.get(text, text) for text in LISTS]
     files = _find_files(path, name, data_dir, data_files)
     if files is not None:

@@ -85,10 +85,13 @@ class SampledPairsBuilder(ParaphraseBuilder):
         with self.reader() as reader:
             for sources, targets in self.read_pairs(reader):
                 source_keys, target_keys = hash_texts(sources, seed), hash_texts(targets, seed)
-                kept = source_keys < limit
-                held_out.add(*_where(kept, source_keys, sources, targets))
+                # A source in capitals is the same to most models and metrics, so it is held out with the other.
+                folded = hash_texts(pc.utf8_lower(sources), seed)
+                kept = folded < limit
+                held_out.add(*_where(kept, folded, sources, targets))
                 if self.symmetric:
-                    held_out.add(*_where(target_keys < limit, target_keys, targets, sources))
+                    folded = hash_texts(pc.utf8_lower(targets), seed)
+                    held_out.add(*_where(folded < limit, folded, targets, sources))
                 # An odd multiplier makes the other direction another pair and loses nothing of the source's hash.
                 pair_keys = source_keys * np.uint64(0x9E3779B97F4A7C15) + target_keys
                 train.add(*_where(~kept, pair_keys, sources, targets))
@@ -120,13 +123,13 @@ class SampledPairsBuilder(ParaphraseBuilder):
             return
         schema = self.info.features.arrow_schema
         left = self.config.train_size
-        excluded = pa.array(held_out, pa.string())
+        excluded = pc.utf8_lower(pa.array(held_out, pa.string()))
         for number, table in enumerate(store.tables()):
             keys = table["key"].to_numpy()
             first = np.concatenate(([True], keys[1:] != keys[:-1])) if len(keys) else np.array([], bool)
             table = table.filter(pa.array(first))
             # A test source must not be a training target either: a pair may occur in both directions.
-            table = table.filter(pc.invert(pc.is_in(table["target"], excluded)))[:left]
+            table = table.filter(pc.invert(pc.is_in(pc.utf8_lower(table["target"]), excluded)))[:left]
             references = pa.nulls(len(table), schema.field("references").type)
             yield number, pa.table([table["source"], table["target"], references], schema=schema)
             if left is not None:
@@ -200,12 +203,17 @@ class PairStore:
             yield table.take(np.argsort(table["key"].to_numpy(), kind="stable"))
 
     def groups(self) -> Iterator[tuple[str, list[str]]]:
-        """Read every source with its distinct targets; the keys must be those of the sources."""
+        """Read every source with its distinct targets; the keys must be those of the sources.
+
+        Where they are those of the sources in lower case, spellings with other capitals are one source.
+        """
         for table in self.tables():
             rows = zip(*(table[name].to_pylist() for name in SCHEMA.names), strict=True)
             for _, same_key in groupby(rows, key=itemgetter(0)):
-                for source, pairs in groupby(sorted(same_key), key=itemgetter(1)):
-                    yield source, list(dict.fromkeys(target for _, _, target in pairs))
+                ordered = sorted((source.lower(), source, target) for _, source, target in same_key)
+                for _, pairs in groupby(ordered, key=itemgetter(0)):
+                    _, sources, targets = zip(*pairs, strict=True)
+                    yield sources[0], list(dict.fromkeys(targets))
 
     def count_keys(self) -> int:
         """The number of different keys."""

@@ -96,20 +96,20 @@ def divide_linked(ends: Sequence[Sequence[str]], validation: int, test: int, see
         seed: Another seed gives another division.
 
     Returns:
-        The numbers of the rows of `train`, `validation` and `test`, ascending. Rows linked so widely, by common texts,
-        that a sample could not hold them are in `train`.
+        The numbers of the rows of `train`, `validation` and `test`, ascending, each row in one of them. Rows that are
+        linked by common texts stay together; those for which a sample has no room left are in `train`.
     """
     folded = [tuple(" ".join(text.casefold().split()) for text in texts) for texts in ends]
-    groups = linked_groups(range(len(folded)), folded.__getitem__)
-    most = max(validation, test)
-    dealt = deal(
-        (group for group in groups if len(group) <= most),
-        {"test": test, "validation": validation, "train": None},
-        key=lambda place: (*folded[place][:2], place),
-        seed=seed,
-    )
-    dealt["train"] += [place for group in groups if len(group) > most for place in group]
-    return {split: sorted(dealt[split]) for split in ("train", "validation", "test")}
+    groups = {
+        min((*folded[place][:2], place) for place in group): group
+        for group in linked_groups(range(len(folded)), folded.__getitem__)
+    }
+    sizes, divided = {"test": test, "validation": validation}, {"train": [], "validation": [], "test": []}
+    for first in seeded_order(groups, seed):
+        group = groups[first]
+        split = next((name for name, size in sizes.items() if len(divided[name]) + len(group) <= size), "train")
+        divided[split] += group
+    return {split: sorted(places) for split, places in divided.items()}
 
 
 def index_texts(texts: list[str]) -> bm25s.BM25:

@@ -17,8 +17,9 @@ from datasets.data_files import DataFilesDict, DataFilesList
 
 from ..common.arrow_tables import find_schema, read_tables
 from ..common.errors import InputError
+from ..common.files import state_of_file
 from ..common.text_tables import TextTable, expand_globs, find_tables, table_kind
-from .builder import CorpusBuilder, CorpusConfig, state_of_file
+from .builder import CorpusBuilder, CorpusConfig
 
 logger = logging.getLogger(__name__)
 

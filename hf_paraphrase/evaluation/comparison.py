@@ -13,11 +13,12 @@ from typing import Any, cast
 
 import torch
 from datasets import Dataset
+from xxhash import xxh3_64_hexdigest
 
 from ..common.environment import describe_environment
 from ..common.errors import InputError
 from ..common.fields import parse_scalar
-from ..common.files import write_text
+from ..common.files import state_of_file, write_text
 from ..common.pictures import curve_style, in_style, new_figure, save_figure
 from ..common.spreadsheet_cells import csv_writer, quote_formulas
 from ..metrics.distinct_n.scoring import distinct_n
@@ -28,6 +29,8 @@ from .paraphrases import COPIED, evaluate_paraphraser
 from .results import Entry, Results, Score, describe_data, describe_papers, format_table, join_distinct
 from .scoring import Scoring, score_without_interval
 
+# Of a checkpoint, what its outputs follow from.
+MODEL_FILES = ("*.json", "*.safetensors", "retriever/*")
 METRICS = ("rouge", "bleu", "meteor", "pinc")
 # The columns of Table 2 of Kazemnejad et al. 2020, in order, and PINC; other metrics follow.
 SCORES = {
@@ -117,10 +120,11 @@ def compare_paraphrasers(
     shared = {"metrics": list(metrics), "metric_options": metric_options, "n_samples": n_samples, "seed": seed}
     shared |= {"split": split, "data": dict(data or {}), **(options or {})}
 
+    rows = xxh3_64_hexdigest(json.dumps(dataset.to_list(), default=str).encode())
     entries, statistics = {}, {}
     for system in systems:
         folder = output_dir / system.name
-        settings = {**asdict(system), "shared": shared, "rows": len(dataset)}
+        settings = {**asdict(system), "shared": shared, "model": _state_of(Path(system.path)), "rows": rows}
         # Not among the settings: what comes out does not depend on it.
         trusting = {**shared, "trust_remote_code": trust_remote_code}
         make = partial(_evaluate, system, dataset, folder, trusting)
@@ -167,6 +171,13 @@ def evaluate_once(folder: Path, split: str, settings: Mapping[str, Any], evaluat
     made = evaluate()
     write_text(record, json.dumps(asked, indent=2, ensure_ascii=False) + "\n")
     return made
+
+
+def _state_of(model: Path) -> str | None:
+    """What changes with the files of a model on this machine; None for one of the Hub."""
+    files = [model] if model.is_file() else sorted(file for kind in MODEL_FILES for file in model.glob(kind))
+    states = "".join(f"{file.name}\0{state_of_file(file)}\0" for file in files if file.is_file())
+    return xxh3_64_hexdigest(states.encode()) if states else None
 
 
 def _evaluate(system: System, dataset: Dataset, folder: Path, shared: Mapping[str, Any]) -> Results:

@@ -14,6 +14,7 @@ from huggingface_hub.constants import HF_HOME
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from xxhash import xxh3_64
 
+from ..checkpoints.trust import find_file
 from ..common.errors import InputError
 from ..common.files import make_once
 from ..common.installation import require
@@ -54,9 +55,8 @@ def load_writer(
         others = {"prefix": prefix, "retriever": retriever}
         if given := [name for name, value in others.items() if value is not None]:
             raise InputError(f"`{given[0]}` is for encoder-decoders; a {type(model).__name__} reads a `prompt`")
-        own = Path(model.name_or_path or "") / PROMPT_FILE
-        if prompt is None and model.name_or_path and own.is_file():
-            prompt = own
+        if prompt is None and model.name_or_path:
+            prompt = find_file(model.name_or_path, PROMPT_FILE, revision=getattr(model.config, "_commit_hash", None))
         own_prompt = load_prompt(prompt)
         if backend is None:
             return LanguageModelWriter(model, tokenizer, own_prompt)

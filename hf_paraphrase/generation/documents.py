@@ -17,7 +17,7 @@ PLAIN_START = re.compile(r"[^\W\d_]|\d+(?![\d.)])|[\"'“”‘’«»(¿¡]")
 
 FORMATS = ("auto", "markdown", "plain", "subtitles", "html", "docx")
 # The formats of files by their endings; what else there is must be named.
-ENDINGS = {".md": "auto", ".markdown": "auto", ".txt": "auto", ".text": "auto", "": "auto"}
+ENDINGS = {".md": "markdown", ".markdown": "markdown", ".txt": "auto", ".text": "auto", "": "auto"}
 ENDINGS |= {".srt": "subtitles", ".vtt": "subtitles", ".html": "html", ".htm": "html", ".xhtml": "html"}
 ENDINGS |= {".docx": "docx"}
 TIMING = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}\s+-->\s+(?:\d+:)?\d{1,2}:\d{2}[.,]\d{3}")

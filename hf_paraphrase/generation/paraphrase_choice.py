@@ -114,7 +114,9 @@ class Choice:
                 raise InputError(f"`{name}` must be from 0 to 1, not {value!r}")
         object.__setattr__(self, "keep", check_keep(self.keep))
         weights = list(self.weights) if isinstance(self.weights, Iterable) else []
-        are_weights = len(weights) == len(SCORES) and all(is_number(weight) and weight >= 0 for weight in weights)
+        are_weights = len(weights) == len(SCORES) and all(
+            is_number(weight) and 0 <= weight < math.inf for weight in weights
+        )
         if not are_weights or not sum(weights) > 0:
             raise InputError(
                 f"`weights` must be three numbers, of {', '.join(SCORES)}, none negative and not all 0, not "

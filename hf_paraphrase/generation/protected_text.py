@@ -15,6 +15,7 @@ from ..common.errors import InputError
 from ..common.files import open_text
 from ..datasets.sentences import STARTERS, split_by_rules
 from ..models.text.surface import FUNCTION_WORDS
+from .prose import check_language
 
 WORD = re.compile(r"[^\W_]+")
 OPENING_WORDS = """
@@ -196,9 +197,10 @@ def check_keep(keep: Iterable[str | os.PathLike] | os.PathLike, language: str = 
             must be given as a word.
 
     Raises:
-        InputError: An entry is not a text with words or signs, or looks like a misspelt kind; a file has no words; or
-            names are asked for in a language without capital letters.
+        InputError: An entry is not a text with words or signs, or looks like a misspelt kind; a file has no words; the
+            language is no code, or names are asked for in one without capital letters.
     """
+    check_language(language)
     entries = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else keep
     checked: list[str] = []
     for entry in entries:
@@ -215,7 +217,7 @@ def check_keep(keep: Iterable[str | os.PathLike] | os.PathLike, language: str = 
 
 
 def _read_terms(path: str | os.PathLike) -> list[str]:
-    with open_text(path) as opened:
+    with open_text(path, encoding="utf-8-sig") as opened:
         terms: list[str] = [Word(line.strip()) for line in opened if line.strip()]
     if not terms:
         raise InputError(f"`keep`: {os.fspath(path)} has no line with text; it takes a word or term on each line")

@@ -170,7 +170,8 @@ class StyledSentence:
         """Write signs as the old sentence wrote them, such as `&rsquo;`."""
         written = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
         for one in self.characters:
-            if self.source.startswith("&", one.start) and one.end > one.start + 1:
+            # All white space is shown as a space: which of them was an entity is not known.
+            if self.source.startswith("&", one.start) and one.end > one.start + 1 and not one.shown.isspace():
                 written[one.shown] = self.source[one.start : one.end]
         return "".join(written.get(sign, sign) for sign in text)
 
@@ -197,6 +198,7 @@ INLINE = """
 """
 INLINE_ELEMENTS = frozenset(INLINE.split())
 WITHOUT_TEXT = frozenset(("img", "wbr", "input"))
+VOID_ELEMENTS = WITHOUT_TEXT | {"area", "base", "br", "col", "embed", "hr", "link", "meta", "param", "source", "track"}
 # Text inside these is never reworded.
 FIXED = frozenset(("code", "data", "del", "kbd", "q", "samp", "time", "tt", "var"))
 # Not prose: headings, tables, code, and hidden text.
@@ -231,9 +233,13 @@ class _PassageParser(HTMLParser):
         self.events.append((self._line_starts[line - 1] + column, kind, value))
 
     def handle_starttag(self, tag, attrs):  # noqa: D102 (the names and arguments are HTMLParser's)
-        self._note("fix" if ("translate", "no") in attrs else "open", tag)
+        self._note("fix" if ("translate", "no") in attrs and tag not in VOID_ELEMENTS else "open", tag)
 
-    handle_startendtag = handle_starttag
+    def handle_startendtag(self, tag, attrs):  # noqa: D102
+        self.handle_starttag(tag, attrs)
+        # As in XHTML; an inline one marks the text behind it, which keeps it in its place.
+        if tag not in VOID_ELEMENTS | INLINE_ELEMENTS:
+            self.handle_endtag(tag)
 
     def handle_endtag(self, tag):  # noqa: D102
         self._note("close", tag)

@@ -17,6 +17,8 @@ from ..models.bundle import bundle
 REQUIREMENTS = "torch>=2.13\ntransformers>=5.24\n"
 
 WEIGHTS = ("model*.safetensors", "model*.safetensors.index.json")
+# How a language model is asked.
+PROMPT_FILES = ("chat_template.jinja", "additional_chat_templates/*.jinja", "prompt.yaml")
 # Everything else that is read by transformers or by a person; a run's checkpoints, logs and outputs stay at home.
 OTHERS = (
     "config.json",
@@ -27,6 +29,7 @@ OTHERS = (
     "vocab.*",
     "merges.txt",
     "*.model",
+    *PROMPT_FILES,
     "training_summary.json",
     "learning_curves.png",
     "recipe/*.json",
@@ -35,7 +38,7 @@ OTHERS = (
     "retriever/**/*",
 )
 # A push removes old files of these kinds, which would otherwise be read instead of the new ones.
-REPLACED = (*WEIGHTS, "retriever/*", "evaluation/results-*.json")
+REPLACED = (*WEIGHTS, *PROMPT_FILES, "retriever/*", "evaluation/results-*.json")
 
 
 def read_template(name: str) -> str:

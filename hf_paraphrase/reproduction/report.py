@@ -192,6 +192,6 @@ def leave_out_pairs(lines: bytes) -> bytes:
     # Quotation marks within a text are escaped, so this is a key.
     if b'"sentence1":' not in lines:
         return lines
-    rows = map(json.loads, lines.splitlines())
+    rows = map(json.loads, filter(None, lines.split(b"\n")))
     kept = ({name: value for name, value in row.items() if not name.startswith("sentence")} for row in rows)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in kept).encode()

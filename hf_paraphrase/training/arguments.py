@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..common.errors import InputError
 from ..common.fields import Options, option
@@ -69,6 +69,9 @@ class TrainingConfig(Options):
     Raises:
         InputError: For a value of the wrong type or outside its range, with the field's name.
     """
+
+    # Whether the loss depends on the part of the training that is done, as rates that fall over all of it do.
+    loss_follows_duration: ClassVar[bool] = False
 
     task: str = option(
         "What is learnt: `paraphrase`, `edit` (by a retrieved pair), `decompose` (by levels), `adapt` (their "

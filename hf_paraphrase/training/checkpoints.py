@@ -107,8 +107,11 @@ class Checkpoints:
 
     def export_best(self, state: TrainingState) -> None:
         """Copy the files of the best checkpoint to the run's output folder."""
-        for file in self.best(state).iterdir():
-            copy_file(file, self.directory.parent / file.name)
+        best = self.best(state)
+        for file in filter(Path.is_file, best.rglob("*")):
+            path = self.directory.parent / file.relative_to(best)
+            path.parent.mkdir(exist_ok=True)
+            copy_file(file, path)
 
     def _write(self, path: Path, write: Callable[[Path], None]) -> None:
         try:

@@ -132,10 +132,13 @@ def _train(
     if model.can_generate():
         model.generation_config = _make_generation_config(recipe, model, tokenizer)
     run = TrainingRun(recipe, task, output_dir, accelerator, model, data, resumed, stream)
+    first_step = run.state.step
     with StopSignals() as signals:
         run.fit(signals)
     summary = _summarise(run, environment)
     if accelerator.is_main_process:
+        if run.state.step > first_step:
+            _remove(output_dir, RESULTS)
         Checkpoints(output_dir).export_best(run.state)
         write_json(output_dir / "training_summary.json", summary)
         if importlib.util.find_spec("matplotlib"):
@@ -264,7 +267,17 @@ RUN_FILES = (
     "training_summary.json",
     "learning_curves.png",
 )
-MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "tokenizer*.json")
+MODEL_FILES = (
+    "config.json",
+    "generation_config.json",
+    "model*.safetensors*",
+    "tokenizer*.json",
+    "chat_template.jinja",
+    "additional_chat_templates",
+    "prompt.yaml",
+)
+# What was measured of the model that was there before; its card would have it.
+RESULTS = "evaluation/results-*.json"
 # Fields that may change when a run is resumed: the weights it ends with do not depend on them.
 FREE_FIELDS = {
     "data_dir",
@@ -316,14 +329,19 @@ def check_output(recipe: Recipe, directory: Path, overwrite: bool, resume: bool)
 
 def clear_output(directory: Path) -> None:
     """Remove an earlier run from an output folder, and nothing that a run does not make."""
-    for pattern in RUN_FILES + MODEL_FILES:
-        for path in directory.glob(pattern):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for pattern in (*RUN_FILES, *MODEL_FILES, RESULTS):
+        _remove(directory, pattern)
+
+
+def _remove(directory: Path, pattern: str) -> None:
+    for path in directory.glob(pattern):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _check_same_recipe(began: Recipe, recipe: Recipe, directory: Path) -> None:
     free = set(FREE_FIELDS)
-    if recipe.training.lr_scheduler_type not in SCHEDULES_OVER_THE_DURATION:
+    follows_duration = recipe.training.lr_scheduler_type in SCHEDULES_OVER_THE_DURATION
+    if not (follows_duration or recipe.training.loss_follows_duration):
         free |= DURATION_FIELDS
     before = began.model_config | asdict(began.training)
     now = recipe.model_config | asdict(recipe.training)

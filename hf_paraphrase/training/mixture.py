@@ -93,10 +93,19 @@ def _licence_of(corpus: MixedCorpus) -> str:
 
 
 def make_draw(training: TrainingConfig, encoded: Dataset) -> EpochDraw | None:
-    """What draws the rows of every epoch from a train split; None where an epoch has all rows."""
+    """What draws the rows of every epoch from a train split; None where an epoch has all rows.
+
+    Raises:
+        InputError: None of a corpus's rows could be used.
+    """
     if not training.drawn_by:
         return None
     columns = {name: np.asarray(encoded.with_format("numpy")[name][:]) for name in training.drawn_by}
+    for number, corpus in enumerate(training.corpora if training.mixture else ()):
+        if number not in columns["corpus"]:
+            raise InputError(
+                f"`mixture`: {corpus.title} has no row left to train on; leave it out, or drop fewer rows"
+            )
     shares = [corpus.share for corpus in training.corpora]
     given = [share for share in shares if share is not None]
     has_shares = shares and len(given) == len(shares)

@@ -87,6 +87,27 @@ def test_texts_of_like_length_share_a_batch(dataset: datasets.Dataset, monkeypat
     assert lengths == sorted(lengths) and max(map(len, batches)) == OPTIONS["batch_size"]
 
 
+def test_no_rows_have_the_columns_all_the_same(dataset: datasets.Dataset) -> None:
+    empty = hf_paraphrase.augment(dataset.select([]), make_paraphraser("bart"), "question", 1, **OPTIONS)
+    assert (
+        empty.features == hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS).features
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"texts": ["a"]}, "`texts` is no further argument"),
+        ({"return_rejected": False}, "`return_rejected` is no further argument"),
+        ({"dtype": "int8"}, "`dtype` is for a model loaded here"),
+        ({"backend": "ctranslate2"}, "`backend` is for a model loaded here"),
+    ],
+)
+def test_arguments_that_would_go_unheard_are_refused(dataset: datasets.Dataset, options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hf_paraphrase.augment(dataset, make_paraphraser("bart"), "question", 1, **OPTIONS | options)
+
+
 def test_a_model_is_loaded_by_its_name(dataset: datasets.Dataset, tmp_path: Path) -> None:
     paraphraser = make_paraphraser("bart")
     paraphraser.model.save_pretrained(tmp_path)

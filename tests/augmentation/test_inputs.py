@@ -26,7 +26,7 @@ def read(path: Path | str, tmp_path: Path, **options) -> list[dict]:
 
 
 def write(path: Path, rows: list[dict]) -> Path:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
     elif path.suffix == ".jsonl":
@@ -55,6 +55,12 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     write(tmp_path / "in" / "c.jsonl", [{"question": "a", "lable": 1}])
     with pytest.raises(InputError, match=r"c\.jsonl and .*a\.jsonl differ in their columns: label, lable"):
         read(tmp_path / "in", tmp_path)
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write(tmp_path / "in" / folder / "q.jsonl", ROWS[:1])
+    assert [row["source_id"] for row in read(tmp_path / "in", tmp_path)] == ["a/q.jsonl:1", "b/q.jsonl:1"]
 
 
 def test_a_corpus_keeps_what_datasets_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSeq2SeqLM
 
-from hf_paraphrase.checkpoints.pretrained import load_tokenizer
+from hf_paraphrase.checkpoints.pretrained import load_model, load_tokenizer
 from hf_paraphrase.checkpoints.trust import check_checkpoint, check_nested_code
 from hf_paraphrase.common.errors import InputError
 from tests.checkpoints.hostile import change_json
@@ -68,6 +71,30 @@ def test_an_adapter_is_of_no_folder_elsewhere(folder, tmp_path):
     change_json(folder / "adapter_config.json", base_model_name_or_path=str(tmp_path))
     with pytest.raises(InputError, match="adapter_config.json: `base_model_name_or_path` names a folder elsewhere"):
         check_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["adapter_model.bin", "sub/x.safetensors", "../model.safetensors", "sub/x.index.json", 7]
+)
+def test_a_config_names_no_weights_elsewhere_and_no_pickle(name, folder):
+    change_json(folder / "config.json", transformers_weights="model.safetensors")
+    assert load_model(AutoModelForSeq2SeqLM, folder)
+    change_json(folder / "config.json", transformers_weights=name)
+    with pytest.raises(
+        InputError, match="config.json: `transformers_weights` must name a .safetensors file beside it"
+    ):
+        load_model(AutoModelForSeq2SeqLM, folder)
+
+
+@pytest.mark.parametrize("variant", ["", ".fp16"])
+def test_an_index_of_safetensors_names_no_pickle(variant, folder):
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "weights.bin")
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "weights.bin")}
+    (folder / f"model.safetensors.index{variant}.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="names the weights 'weights.bin', which is no .safetensors file"):
+        load_model(AutoModelForSeq2SeqLM, folder)
 
 
 def test_code_is_found_at_any_depth():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -42,6 +43,44 @@ def test_a_document_is_paraphrased(
     options = ["--output", file, "--min-novelty", 0.5, "--strength", 1]
     assert run("paraphrase-document", "--model", checkpoint, file, *options) == 0
     assert file.read_bytes() == DOCUMENT.encode()
+
+
+def test_what_is_there_keeps_its_permissions_and_a_link_its_place(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    file, link = tmp_path / "in.md", tmp_path / "link.md"
+    file.write_bytes(DOCUMENT.encode())
+    file.chmod(0o600)
+    link.symlink_to(file)
+    assert run("paraphrase-document", "--model", checkpoint, link, "--output", link) == 0
+    assert link.is_symlink() and b"soup" in file.read_bytes() and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_is_written_to_and_not_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    file = tmp_path / "in.md"
+    file.write_text("Bake bread with me today.")
+    leader, follower = os.openpty()
+    try:
+        terminal = Path(os.ttyname(follower))
+        assert run("paraphrase-document", "--model", checkpoint, file, "--output", terminal) == 0
+        assert terminal.is_char_device() and os.read(leader, 100) == b"Bake soup with me today."
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+def test_code_alone_makes_a_markdown_file_no_plain_text(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Paraphraser, "__call__", answer)
+    file = tmp_path / "in.md"
+    file.write_text("You can make bread:\n\n    make the bread for me\n")
+    assert run("paraphrase-document", "--model", checkpoint, file, "--output", file) == 0
+    assert file.read_text() == "You can make soup:\n\n    make the bread for me\n"
 
 
 def test_a_model_writes_into_it(checkpoint: Path, tmp_path: Path) -> None:

@@ -81,6 +81,30 @@ def test_json_is_what_score_reads(
     assert read.runs == [[rows[0]["paraphrases"][0], "", rows[2]["paraphrases"][0]]]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "{in}", "--output", "{in}"], "--output: {in} is the input; name another file"),
+        (["--input", "-", "--column", "text"], "--column is for --input FILE"),
+        (["a text", "--column", "text"], "--column is for --input FILE"),
+        (["a text", "--safe-cells"], "--safe-cells and --raw-cells are for --output FILE"),
+        (
+            ["a text", "--json", "--output", "{in}"],
+            "--json is for what is printed; name an --output that ends in .jsonl",
+        ),
+    ],
+)
+def test_options_that_would_go_unheard_are_refused_before_a_file_is_opened(
+    options: list[str], message: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("text\nhow do i cook ?\n")
+    options = [option.replace("{in}", str(file)) for option in options]
+    assert run("paraphrase", "--model", checkpoint, *options) == 2
+    assert capsys.readouterr().err.endswith(f"error: {message.replace('{in}', str(file))}\n")
+    assert file.read_text() == "text\nhow do i cook ?\n"
+
+
 def test_a_model_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert run("paraphrase", tmp_path / "nowhere", "a") == 2
     assert "is neither a checkpoint folder nor a Hub repository" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from datasets import ClassLabel, Dataset, DatasetDict
 
 from hf_paraphrase import load_dataset
 from hf_paraphrase.common.errors import InputError
+from hf_paraphrase.datasets import hub_or_files
 
 from .corpora import ARGUMENTS, sentence, write_corpus
 
@@ -92,6 +93,27 @@ def test_what_is_linked_to_much_is_trained_on(saved):
         assert len(splits["train"]) == 160
         assert texts_of(splits["train"]).isdisjoint(texts_of(splits["validation"]) | texts_of(splits["test"]))
         assert texts_of(chain) < texts_of(splits["train"])
+
+
+def test_no_row_is_lost_and_no_test_source_lacks_a_target(saved):
+    """Groups of five do not fill a split exactly."""
+    rows = [
+        {"source": sentence(number), "target": f"{sentence(number)} {place}"}
+        for number in range(42)
+        for place in "abcde"
+    ]
+    splits = saved(DatasetDict(train=Dataset.from_list(rows)))
+    assert all(len(row["references"]) == 5 for row in splits["test"])
+    assert len(splits["train"]) + len(splits["validation"]) + 5 * len(splits["test"]) == len(rows)
+
+
+def test_rows_are_cached_whatever_the_seed_of_hashes(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        hub_or_files, "read_table_files", lambda files, texts, *others: asked.append(texts) or DatasetDict()
+    )
+    hub_or_files.read_splits(str(write("csv", tmp_path)))
+    assert asked == [sorted(asked[0])] and len(asked[0]) > 5
 
 
 def test_all_targets_of_a_made_test_source_are_references(saved):

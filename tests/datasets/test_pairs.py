@@ -52,6 +52,24 @@ def test_all_formats_give_the_same_rows(path, tmp_path):
     assert rows == load_dataset("pairs", data_files=str(other), split="train").to_list()
 
 
+def test_no_source_is_in_two_splits_in_capitals(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    rows = [
+        f"{form(f'Question {number}')}\t{form(f'Answer {number}')}"
+        for number in range(90)
+        for form in (str, str.lower)
+    ]
+    # Every other pair stands in the other direction too.
+    rows += [f"ANSWER {number}\tQuestion {number}" for number in range(0, 90, 2)]
+    path.write_text("source\ttarget\n" + "\n".join(rows) + "\n")
+    splits = load_dataset("pairs", data_files=path, max_held_out=0.4)
+    sources = {split: [text.casefold() for text in rows["source"]] for split, rows in splits.items()}
+    assert len(sources["validation"]) > 5 and len(sources["test"]) > 5
+    held_out = {*sources["validation"], *sources["test"]}
+    assert not held_out & {*sources["train"], *map(str.casefold, splits["train"]["target"])}
+    assert len(held_out) == len(sources["validation"]) + len(sources["test"])
+
+
 def test_given_splits_are_kept(path):
     files = {"train": [path, path], "test": path}
     splits = load_dataset("pairs", data_files=files, **COLUMNS)

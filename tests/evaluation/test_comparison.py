@@ -47,10 +47,10 @@ def folders(tmp_path_factory) -> dict[str, str]:
     return {"bart": save(tiny_bart(), folder / "bart"), "t5": save(tiny_t5(), folder / "t5")}
 
 
-def compare(folders, output_dir, names=("bart", "t5"), **kwargs):
+def compare(folders, output_dir, names=("bart", "t5"), dataset=None, **kwargs):
     return compare_paraphrasers(
         [System(name, folders[name]) for name in names],
-        Dataset.from_dict(ROWS),
+        dataset or Dataset.from_dict(ROWS),
         output_dir,
         **{"options": OPTIONS, "metric_options": METRIC_OPTIONS, "n_samples": 50, "n_trials": 50} | kwargs,
         data={"path": "quora"},
@@ -132,6 +132,20 @@ def test_what_is_evaluated_is_not_evaluated_again(compared, folders, monkeypatch
     with pytest.raises(ZeroDivisionError):
         compare(folders, folder)
     assert asked == [folders["bart"]]
+
+
+@pytest.mark.parametrize("change", ["model", "rows"])
+def test_another_model_or_other_rows_are_not_taken_for_the_same(change, tmp_path):
+    """The same path, and as many rows."""
+    folders = {"bart": save(tiny_bart(), tmp_path / "bart")}
+    compare(folders, tmp_path / "out", ("bart",))
+    dataset = Dataset.from_dict(ROWS)
+    if change == "model":
+        save(tiny_t5(), tmp_path / "bart")
+    else:
+        dataset = Dataset.from_dict(ROWS | {"target": ROWS["source"]})
+    with pytest.raises(InputError, match="bart holds an evaluation with other settings"):
+        compare(folders, tmp_path / "out", ("bart",), dataset)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,18 @@ def test_text_changes_and_the_rest_stays_byte_for_byte() -> None:
     assert {one.line for one in changes if "Do you like" in one.before} == {8}
 
 
+@pytest.mark.parametrize("space", ["&nbsp;", "&thinsp;", "&#10;"])
+def test_a_space_of_its_own_kind_is_not_every_space(space: str) -> None:
+    rewritten, _ = rewrite_document(f"<p>We bake bread every{space}day now.</p>", to_soup, "html")
+    assert rewritten == "<p>We bake soup every day now.</p>"
+
+
+@pytest.mark.parametrize("head", ['<script src="a.js"/>', "<title/>", '<hr translate="no">', '<hr translate="no"/>'])
+def test_an_element_without_an_end_hides_nothing(head: str) -> None:
+    rewritten, _ = rewrite_document(f"{head}<p>We bake bread every day.</p>", to_soup, "html")
+    assert rewritten == f"{head}<p>We bake soup every day.</p>"
+
+
 @pytest.mark.parametrize(
     ("before", "answer", "after"),
     [

@@ -192,7 +192,7 @@ def test_words_that_kinds_are_called_by() -> None:
 
 def test_a_file_of_terms(tmp_path: Path) -> None:
     path = tmp_path / "terms.txt"
-    path.write_text("umbrella\r\n\n  names \nNew  Age", encoding="utf-8")
+    path.write_text("\ufeffumbrella\r\n\n  names \nNew  Age", encoding="utf-8")
     assert check_keep(path) == check_keep([path]) == ("umbrella", "names", "New  Age")
     keep = check_keep(["numbers", path])
     assert find_change("An umbrella for 5", "A parasol for 5", keep) == "loses 'umbrella' (umbrella)"

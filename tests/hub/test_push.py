@@ -11,6 +11,7 @@ from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from hf_paraphrase.hub.card import is_edited
+from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
 from tests.models.tiny import save, tiny_bart
 
 from .repositories import Blob, Repository
@@ -43,6 +44,22 @@ PUSHED = {
 def push(client, server, trained_run):
     """Push the run to you/tiny."""
     return lambda *args, **kwargs: client("push", trained_run, "--repo-id", "you/tiny", *args, **kwargs)
+
+
+def test_a_language_model_is_asked_as_before_by_whoever_loads_it(client, server, tmp_path):
+    folder = save(tiny_llama(), tmp_path / "lm", byte_tokenizer())
+    PROMPT.save(tmp_path / "lm" / "prompt.yaml")
+    (tmp_path / "lm" / "README.md").write_text("A language model.")
+    assert client("push", folder, "--repo-id", "you/lm").status == 0
+    found = client.python(
+        "from hf_paraphrase import Paraphraser\n"
+        "writer = Paraphraser.from_pretrained('you/lm').writer\n"
+        "result = [writer.prompt.plain, writer.encoder.is_chat]"
+    )
+    assert found == [PROMPT.plain, True]
+    (tmp_path / "lm" / "prompt.yaml").unlink()
+    assert client("push", folder, "--repo-id", "you/lm").status == 0
+    assert "prompt.yaml" not in server.repository("you/lm").files()
 
 
 def test_one_commit_holds_everything(push, server, trained_run):

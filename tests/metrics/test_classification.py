@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 
 from hf_paraphrase.common.errors import InputError
@@ -21,6 +22,15 @@ def test_two_classes_by_hand() -> None:
     assert result["f1"] == pytest.approx(2 / 3)
     nothing = classification([0, 0], [1, 1])
     assert (nothing["precision"], nothing["recall"], nothing["f1"]) == (0, 0, 0)
+
+
+def test_booleans_and_small_integers_are_numbers() -> None:
+    labels, references = [1, 1, 0, 1], [1, 0, 1, 1]
+    expected = classification(labels, references)
+    assert classification(list(map(bool, labels)), list(map(bool, references))) == expected
+    assert classification(np.array(labels, bool), np.array(references, np.uint8)) == expected
+    scored = classification(np.array(labels, bool), references, threshold=0.5)
+    assert (scored["f1"], scored["max_f1"]) == pytest.approx((2 / 3, 6 / 7))
 
 
 def test_scores_by_hand() -> None:

@@ -41,6 +41,10 @@ def test_order_of_the_candidates_does_not_matter() -> None:
         assert results[0]["map"] <= 1
 
 
+def test_unsigned_scores_have_an_order() -> None:
+    assert ranking([np.array([3, 200, 0], np.uint8)], [1])["precision_at_1"] == 1
+
+
 def test_statistics() -> None:
     statistics = ranking([[1, 2], [1, 2]], [np.int64(1), [0, 0]]).statistics["mrr"]
     assert statistics.rows.tolist() == [[1, 1], [0, 0]]

@@ -20,7 +20,8 @@ from hf_paraphrase.retrieval import pairs as retrieval_pairs
 from hf_paraphrase.training.arguments import read_mixture
 from hf_paraphrase.training.loop import train
 from hf_paraphrase.training.mixture import load_mixture
-from hf_paraphrase.training.tasks import TASKS
+from hf_paraphrase.training.recipe import Recipe
+from hf_paraphrase.training.tasks import TASKS, edit
 
 from .test_distributed import ONE_MACHINE, finish, launch
 from .test_streaming import environment
@@ -247,6 +248,23 @@ def test_other_tasks_of_pairs_are_trained_on_a_mixture(task, folder, tmp_path):
     steps = learnt.make_batches(data.splits["train"]).epoch(1)
     batch = learnt.make_collator(data.tokenizer)(learnt.features(data.splits["train"], steps[0][0], 1))
     assert batch["labels"].shape[0] == len(steps[0][0])
+
+
+def test_the_rows_that_tell_whether_a_pair_is_used_are_of_every_corpus(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(edit, "COMPARED_ROWS", 3)  # the first corpus has twice as many
+    fields = vars(mixed_recipe(folder, max_steps=2).training) | {"task": "edit"}
+    training = edit.EditConfig(**fields | {"retriever_encoder": "jaccard"})
+    model = {"model_type": "edit_lstm", "hidden_size": 8, "embedding_size": 8, "num_layers": 1, "vocab_size": 40}
+    train(Recipe("tiny", model, {}, training), tmp_path)
+    assert read_summary(tmp_path)["evaluations"][-1]["eval_loss_random_pair"] > 0
+
+
+def test_a_corpus_whose_rows_are_all_left_out_is_named(folder):
+    task = TASKS["paraphrase"](mixed_recipe(folder).training)
+    rows = task.load(folder)
+    encoded = task.encode(rows, task.make_tokenizer(rows["train"], 40)).splits["train"]
+    with pytest.raises(InputError, match="`mixture`: corpus second has no row left to train on"):
+        task.make_batches(encoded.filter(lambda row: row["corpus"] == 0))
 
 
 class Encoder:

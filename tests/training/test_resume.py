@@ -173,6 +173,21 @@ def test_finished_run_stays_as_it_is(tmp_path, pairs):
     assert (tmp_path / "model.safetensors").exists()
 
 
+@pytest.mark.parametrize(("fields", "flag"), [({}, "overwrite"), ({"num_train_epochs": 3}, "resume")])
+def test_what_was_measured_of_another_model_goes(fields, flag, tmp_path, pairs):
+    def recipe(**fields):
+        return make_recipe(lr_scheduler_type="constant", **fields)
+
+    train(recipe(), tmp_path, dataset=pairs)
+    (tmp_path / "evaluation").mkdir()
+    results = tmp_path / "evaluation" / "results-test.json"
+    results.write_text("{}")
+    train(recipe(), tmp_path, dataset=pairs, resume=True)
+    assert results.exists()
+    train(recipe(**fields), tmp_path, dataset=pairs, **{flag: True})
+    assert not results.exists()
+
+
 def test_run_can_be_made_longer_where_the_schedule_allows(tmp_path, pairs):
     def recipe(epochs, schedule="step_halving"):
         return make_recipe(num_train_epochs=epochs, lr_scheduler_type=schedule, halving_start_epoch=1)

@@ -77,7 +77,8 @@ def check_labels(
                 raise InputError(f"{name}[{index}] is {value}, not a label; pass threshold for scores")
             if threshold is not None and value not in (0, 1):
                 raise InputError(f"{name}[{index}] must be 0 or 1 where predictions are scores, got {value}")
-    return np.asarray(predictions), np.asarray(references)
+    # Booleans would add up to booleans, and unsigned integers have no negative.
+    return np.asarray(predictions, int if threshold is None else float), np.asarray(references, int)
 
 
 def _share(part: float, whole: float) -> float:

@@ -39,7 +39,8 @@ def ranking(predictions: Iterable[Sequence[float]], references: Iterable[int | S
     Source: Manning, Raghavan and Schütze 2008, section 8.4.
     """
     predictions, references = check_rankings(predictions, references)
-    rows = [_score_query(*map(np.asarray, query)) for query in zip(predictions, references, strict=True)]
+    queries = zip(predictions, references, strict=True)
+    rows = [_score_query(np.asarray(scores, float), np.asarray(labels)) for scores, labels in queries]
     counted = [row is not None for row in rows]
     if not any(counted):
         raise InputError("nothing to score: no query has a correct candidate")

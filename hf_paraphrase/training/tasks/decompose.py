@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ NULL = -1
 @dataclass(frozen=True, kw_only=True)
 class DecomposeConfig(ParaphraseConfig):
     """As `ParaphraseConfig`, with the weak labels of the words' levels."""
+
+    loss_follows_duration: ClassVar[bool] = True
 
     task: str = option("What is learnt: `decompose`, to write by levels of phrase and sentence.", "decompose")
     weak_label_weight: float = option("Weight of the weak labels' loss at the start.", 1.0, least=0)

@@ -16,8 +16,9 @@ from ...common.fields import option
 from ...models.layers.portable import can
 from ...retrieval import ParaphraseRetriever
 from ..arguments import ParaphraseConfig
-from ..batching import Batch, CopyCollator, PairCollator
+from ..batching import Batch, CopyCollator, LengthBatches, PairCollator
 from ..losses import Validation
+from ..mixture import first_rows
 from .base import TaskData
 from .paraphrase import ParaphraseTask
 
@@ -148,8 +149,9 @@ class EditTask(ParaphraseTask):
         if scores is None:
             return None
         rows = data.splits["validation"]
-        rows = rows.select(range(min(COMPARED_ROWS, len(rows))))
-        batches, collate = self.make_batches(rows).in_order(), self.make_collator(data.tokenizer)
+        rows = rows.select(first_rows(rows, COMPARED_ROWS))
+        limits = self.training.train_batch_size, self.training.max_tokens_per_batch
+        batches, collate = LengthBatches(*self.lengths(rows), *limits).in_order(), self.make_collator(data.tokenizer)
         for name, examples in self._pairs_compared(rows, data.splits["train"]).items():
 
             def make_batch(rows: Sequence[int], examples: Sequence[dict[str, Any]] = examples) -> Batch:

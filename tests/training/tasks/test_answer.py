@@ -10,11 +10,12 @@ import torch
 from hf_paraphrase import Paraphraser
 from hf_paraphrase.common.errors import InputError
 from hf_paraphrase.generation.prompts import load_prompt
+from hf_paraphrase.hub.files import find_files
 from hf_paraphrase.training.arguments import AnswerConfig
-from hf_paraphrase.training.loop import train
+from hf_paraphrase.training.loop import clear_output, train
 from hf_paraphrase.training.recipe import Recipe
 from hf_paraphrase.training.tasks import AnswerTask
-from tests.generation.language_models import PROMPT, byte_tokenizer, tiny_llama
+from tests.generation.language_models import CHAT, PROMPT, byte_tokenizer, tiny_llama
 from tests.models.tiny import save
 from tests.training.tiny_runs import last_weights, make_pairs
 
@@ -65,6 +66,17 @@ def test_a_run_lowers_the_loss_goes_on_exactly_and_is_asked_by_its_prompt(fields
     expected, found = (last_weights(tmp_path / name) for name in ("whole", "parts"))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert Paraphraser.from_pretrained(tmp_path / "whole").writer.prompt == load_prompt(fields["prompt"])
+
+
+def test_a_run_has_all_templates_of_its_chat_and_leaves_none(fields: dict, tmp_path: Path) -> None:
+    tokenizer = byte_tokenizer()
+    tokenizer.chat_template = {"default": CHAT, "short": CHAT}
+    tokenizer.save_pretrained(fields["pretrained"])
+    train(make_recipe(fields), tmp_path / "run", dataset=make_pairs(train=10, validation=2))
+    templates = {"chat_template.jinja", "additional_chat_templates/short.jinja"}
+    assert templates | {"prompt.yaml"} <= find_files(tmp_path / "run").keys()
+    clear_output(tmp_path / "run")
+    assert list((tmp_path / "run").glob("*")) == []
 
 
 def test_what_the_task_lacks_is_refused(fields: dict) -> None:

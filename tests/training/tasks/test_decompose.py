@@ -122,6 +122,14 @@ def test_an_interrupted_run_goes_on_alike(tmp_path, monkeypatch):
     assert_equal(last_weights(tmp_path / "parts"), last_weights(tmp_path / "whole"))
 
 
+def test_a_run_whose_weak_labels_fade_cannot_be_made_longer(tmp_path):
+    """Its weight would rise again where it goes on."""
+    pairs = make_pairs()
+    train(make_recipe(lr_scheduler_type="constant"), tmp_path, dataset=pairs)
+    with pytest.raises(InputError, match="began with `num_train_epochs: 2`, not 4"):
+        train(make_recipe(lr_scheduler_type="constant", num_train_epochs=4), tmp_path, dataset=pairs, resume=True)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
