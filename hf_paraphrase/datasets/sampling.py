@@ -104,7 +104,8 @@ def divide_linked(ends: Sequence[Sequence[str]], validation: int, test: int, see
         min((*folded[place][:2], place) for place in group): group
         for group in linked_groups(range(len(folded)), folded.__getitem__)
     }
-    sizes, divided = {"test": test, "validation": validation}, {"train": [], "validation": [], "test": []}
+    sizes = {"test": test, "validation": validation}
+    divided: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     for first in seeded_order(groups, seed):
         group = groups[first]
         split = next((name for name, size in sizes.items() if len(divided[name]) + len(group) <= size), "train")
