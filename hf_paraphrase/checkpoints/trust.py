@@ -75,9 +75,10 @@ def check_files(path: str | os.PathLike, **kwargs: Any) -> None:
     """Like `check_checkpoint`, without the check of links: a subfolder's may lead to other parts of the checkpoint."""
     where = {name: kwargs[name] for name in WHERE if kwargs.get(name) is not None}
     if Path(path).is_dir():
-        # Those of a variant, such as model.safetensors.index.fp16.json, too.
+        # Those of a variant, such as model.safetensors.index.fp16.json, too; the usual one is among CHECKS.
         for index in Path(path, where.get("subfolder", "")).glob("*.index*.json"):
-            _check_shards(read_json_object(index), str(index))
+            if index.name not in CHECKS:
+                _check_shards(read_json_object(index), str(index))
     for name, check in CHECKS.items():
         if (file := find_file(path, name, **where)) is not None:
             check(read_json_object(file, f"{path}: {name}"), f"{path}: {name}")
@@ -122,7 +123,7 @@ def _check_shards(content: dict[str, Any], source: str) -> None:
     for name in names:
         if not _is_beside(name):
             raise InputError(f"{source} names the weights {name!r:.100}, which is not a file beside it")
-        if f"{SAFE}.index" in source and not name.endswith(SAFE):
+        if f"{SAFE}.index" in Path(source).name and not name.endswith(SAFE):
             raise InputError(f"{source} names the weights {name!r:.100}, which is no {SAFE} file")
 
 

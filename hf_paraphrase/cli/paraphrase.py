@@ -239,12 +239,7 @@ class ParaphraseDocument(ReadingOptions, WriterOptions, DocumentCallOptions):
         options = self.call_options(DocumentCallOptions, keep=DOCUMENT_OPTIONS["keep"])
         changed = self.load_paraphraser(self.model).document(text, kind, return_changes=True, **options)
         document, records = cast("tuple[str | bytes, list[SentenceChange]]", changed)
-        output = self.output.resolve()  # what a link leads to, not the link
-        if isinstance(document, bytes):
-            with whole_file(output) as temporary:
-                temporary.write_bytes(document)
-        else:
-            write_text(output, document, newline="")
+        _write_document(self.output, document.encode() if isinstance(document, str) else document)
         if self.changes is not None:
             write_lines(self.changes, [record._asdict() for record in records])
         if self.diff_html is not None:
@@ -253,6 +248,15 @@ class ParaphraseDocument(ReadingOptions, WriterOptions, DocumentCallOptions):
             echo_diff(records)
         rewritten = sum(record.reason is None for record in records)
         return f"{rewritten} of {len(records)} sentences rewritten: {self.output}"
+
+
+def _write_document(path: Path, content: bytes) -> None:
+    """Write a file whole, where a link leads; and to what is no file, such as /dev/stdout, as it comes."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    with whole_file(path.resolve()) as temporary:
+        temporary.write_bytes(content)
 
 
 def _compare(before: str, after: str) -> Iterator[tuple[str, str]]:

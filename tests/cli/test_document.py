@@ -65,9 +65,12 @@ def test_a_device_is_written_to_and_not_replaced(
     file.write_text("Bake bread with me today.")
     leader, follower = os.openpty()
     try:
-        terminal = Path(os.ttyname(follower))
-        assert run("paraphrase-document", "--model", checkpoint, file, "--output", terminal) == 0
-        assert terminal.is_char_device() and os.read(leader, 100) == b"Bake soup with me today."
+        terminal, link = Path(os.ttyname(follower)), tmp_path / "link"
+        link.symlink_to(terminal)
+        for output in (terminal, link):
+            assert run("paraphrase-document", "--model", checkpoint, file, "--output", output) == 0
+            assert terminal.is_char_device() and os.read(leader, 100) == b"Bake soup with me today."
+        assert link.is_symlink()
     finally:
         os.close(leader)
         os.close(follower)
